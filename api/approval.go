@@ -10,6 +10,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // ApprovalItem is a decision that needs, or needed, a second person.
@@ -61,7 +62,7 @@ type Answered struct {
 }
 
 // subject renders a payment as payout or as refund; the other value is null.
-func (s *Server) subject(r payout.Row) (Nullable[Payout], Nullable[Refund]) {
+func (s *Server) subject(r staff.PaymentRow) (Nullable[Payout], Nullable[Refund]) {
 	if r.Kind == payout.KindRefund {
 		refund := s.renderRefund(r)
 		return orNull[Payout](nil), orNull(&refund)
@@ -70,7 +71,7 @@ func (s *Server) subject(r payout.Row) (Nullable[Payout], Nullable[Refund]) {
 	return orNull(&p), orNull[Refund](nil)
 }
 
-func (s *Server) renderApproval(a payout.Approval) ApprovalItem {
+func (s *Server) renderApproval(a staff.Approval) ApprovalItem {
 	d, _ := renderDecided(a.Decision)
 	out := ApprovalItem{ID: a.Decision.ApprovalID, Status: d.Status, Decision: d, Evidence: textOrNull(a.Decision.Evidence),
 		AnsweredBy: textOrNull(a.Decision.ApprovedBy), AnswerKeyID: textOrNull(a.Decision.ApproveKeyID),
@@ -96,14 +97,14 @@ type approvalCursor struct {
 
 // filter returns the filter of the next page. It returns false for a cursor that no page
 // returned for this owner.
-func (c approvalCursor) filter(asked payout.ApprovalFilter, owner string) (payout.ApprovalFilter, bool) {
+func (c approvalCursor) filter(asked staff.ApprovalFilter, owner string) (staff.ApprovalFilter, bool) {
 	if c.ID == "" || !inMySQLRange(c.At) || c.Status != "" && checkDecisionStatus(c.Status) != nil || c.PaymentID != "" &&
 		checkCode(c.PaymentID) != nil || c.NotBy != "" && c.NotBy != owner ||
 		asked.Status != "" && string(asked.Status) != c.Status || asked.PaymentID != "" && asked.PaymentID != c.PaymentID || asked.NotBy != "" &&
 		asked.NotBy != c.NotBy {
 		return asked, false
 	}
-	return payout.ApprovalFilter{Status: payout.DecisionStatus(c.Status), PaymentID: c.PaymentID, NotBy: c.NotBy, AfterTime: c.At,
+	return staff.ApprovalFilter{Status: payout.DecisionStatus(c.Status), PaymentID: c.PaymentID, NotBy: c.NotBy, AfterTime: c.At,
 		AfterID: c.ID}, true
 }
 
@@ -127,8 +128,8 @@ func checkDecisionStatus(s string) *fault {
 }
 
 // readApprovalFilter reads the filter for the owner of the calling key.
-func readApprovalFilter(q *query, owner string) payout.ApprovalFilter {
-	f := payout.ApprovalFilter{Status: payout.DecisionStatus(q.text("status", checkDecisionStatus)),
+func readApprovalFilter(q *query, owner string) staff.ApprovalFilter {
+	f := staff.ApprovalFilter{Status: payout.DecisionStatus(q.text("status", checkDecisionStatus)),
 		PaymentID: q.text("payment_id", checkCode)}
 	if q.flag("by_others") {
 		f.NotBy = owner
@@ -174,18 +175,18 @@ func listApprovals(r *request) (answer, error) {
 }
 
 // approvalWrite writes an approval, rejection or withdrawal.
-type approvalWrite func(ctx context.Context, r *request, w payout.StaffWrite, id string) (payout.StaffAnswer, error)
+type approvalWrite func(ctx context.Context, r *request, w staff.Write, id string) (staff.Answer, error)
 
 // answerApproval handles the approval or rejection by a second person.
 func answerApproval(agree bool) func(*request) (answer, error) {
-	return writeApproval(func(ctx context.Context, r *request, w payout.StaffWrite, id string) (payout.StaffAnswer, error) {
+	return writeApproval(func(ctx context.Context, r *request, w staff.Write, id string) (staff.Answer, error) {
 		return r.server.cfg.Store.AnswerApproval(ctx, w, id, agree, r.renderAnswered)
 	})
 }
 
 // withdrawApproval handles the withdrawal of a decision by its own maker.
 func withdrawApproval() func(*request) (answer, error) {
-	return writeApproval(func(ctx context.Context, r *request, w payout.StaffWrite, id string) (payout.StaffAnswer, error) {
+	return writeApproval(func(ctx context.Context, r *request, w staff.Write, id string) (staff.Answer, error) {
 		return r.server.cfg.Store.WithdrawApproval(ctx, w, id, r.renderAnswered)
 	})
 }
@@ -214,7 +215,7 @@ func writeApproval(do approvalWrite) func(*request) (answer, error) {
 // maxApprovalID is the largest length of an approval id in bytes.
 const maxApprovalID = 26
 
-func (r *request) renderAnswered(d *payout.Decision, p payout.Row, refused error) (int, []byte) {
+func (r *request) renderAnswered(d *staff.Decision, p staff.PaymentRow, refused error) (int, []byte) {
 	if refused != nil {
 		return r.renderRefusedDecision(refused)
 	}

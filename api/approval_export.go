@@ -4,7 +4,7 @@ import (
 	"context"
 	"strconv"
 
-	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // approvalColumns are the members of an ApprovalItem, with the current payout or refund and
@@ -16,7 +16,7 @@ var approvalColumns = []string{
 	"preview_attempt_count", "preview_order_no", "preview_same_order_no", "preview_last_answer",
 }
 
-func approvalLine(a payout.Approval, form fileForm) []string {
+func approvalLine(a staff.Approval, form fileForm) []string {
 	item, _ := renderDecided(a.Decision)
 	d, row := a.Decision, a.Row
 	ended := ""

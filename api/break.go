@@ -177,7 +177,7 @@ func readResolveBreak(body []byte) (ResolveBreak, error) {
 }
 
 // renderDecidedBreak returns the answer that is stored with the decision.
-func (r *request) renderDecidedBreak(d *payout.Decision, p payout.Row, refused error) (int, []byte) {
+func (r *request) renderDecidedBreak(d *staff.Decision, p staff.PaymentRow, refused error) (int, []byte) {
 	if refused != nil {
 		return r.renderRefusedDecision(refused)
 	}

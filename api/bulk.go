@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"slices"
 
-	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // maxBulk is how many payments or holds one bulk call decides about.
@@ -18,7 +18,7 @@ type bulk struct {
 	named   []string // nil: those of list
 	check   func(named []string) error
 	list    func(owner string) (ids []string, more bool, err error)
-	decide  func(w payout.StaffWrite, id string) error
+	decide  func(w staff.Write, id string) error
 	missing *refusal
 	render  func(more bool) any
 }
@@ -70,6 +70,6 @@ func (r *request) decideMany(b bulk) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	first, err := store.EndBulk(r.ctx, w, payout.StaffAnswer{Status: http.StatusOK, Body: raw})
+	first, err := store.EndBulk(r.ctx, w, staff.Answer{Status: http.StatusOK, Body: raw})
 	return staffAnswer(first, err, b.missing)
 }

@@ -14,6 +14,7 @@ import (
 	"hongbao/internal/campaign"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // CampaignStore keeps campaigns in MySQL.
@@ -23,8 +24,8 @@ type CampaignStore interface {
 	Campaigns(ctx context.Context, app string, status campaign.Status, after packet.Cursor, limit int) ([]campaign.Campaign, error)
 	CampaignDays(ctx context.Context, id string, before payout.Day, limit int) ([]campaign.Day, error)
 	SetCampaignStatus(ctx context.Context, id string, to campaign.Status) (campaign.Campaign, error)
-	StopCampaign(ctx context.Context, w payout.StaffWrite, id string, to campaign.Status,
-		render func(c campaign.Campaign, ended bool) (status int, body []byte)) (payout.StaffAnswer, error)
+	StopCampaign(ctx context.Context, w staff.Write, id string, to campaign.Status,
+		render func(c campaign.Campaign, ended bool) (status int, body []byte)) (staff.Answer, error)
 }
 
 // CampaignStatus is campaign.Status with its schema.

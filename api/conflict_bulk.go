@@ -10,6 +10,7 @@ import (
 	"hongbao/internal/money"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // conflictDecisions are the decisions about share conflicts.
@@ -101,7 +102,7 @@ func decideConflicts(kind payout.DecisionKind) func(*request) (answer, error) {
 		return r.decideMany(bulk{
 			body: body, reason: body.Reason, named: body.Filter.IDs, check: r.checkConflicts, missing: refuse(CodePayoutNotFound),
 			list: func(owner string) ([]string, bool, error) { return r.conflictIDs(body.Filter, owner) },
-			decide: func(w payout.StaffWrite, id string) error {
+			decide: func(w staff.Write, id string) error {
 				item, err := r.decideConflict(w, id, kind, body.DryRun)
 				if err != nil {
 					return err
@@ -157,7 +158,7 @@ const (
 
 // decideConflict decides about one share conflict, or returns what would be decided. There is one
 // decision per key and share conflict, whose item is stored, so that a repeated call returns the same.
-func (r *request) decideConflict(w payout.StaffWrite, id string, kind payout.DecisionKind, dryRun bool) (BulkConflictItem, error) {
+func (r *request) decideConflict(w staff.Write, id string, kind payout.DecisionKind, dryRun bool) (BulkConflictItem, error) {
 	store := r.server.cfg.Store
 	if dryRun {
 		plan, refused := store.PreviewConflict(r.ctx, w.Owner, id, kind)

@@ -11,6 +11,7 @@ import (
 	"hongbao/internal/access"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // maxReason is the longest reason, and the longest evidence, in characters.
@@ -172,48 +173,48 @@ func withdrawCancel(about payout.Kind) func(*request) (answer, error) {
 
 // readDecision reads the body and the Idempotency-Key of a decision. The evidence of a retry and of
 // mark_paid is set in wanted.
-func (r *request) readDecision(wanted *payout.DecisionRequest) (payout.StaffWrite, error) {
+func (r *request) readDecision(wanted *payout.DecisionRequest) (staff.Write, error) {
 	switch wanted.Kind {
 	case payout.DecisionRetry:
 		body, err := readRetry(r.payload)
 		if err != nil {
-			return payout.StaffWrite{}, err
+			return staff.Write{}, err
 		}
 		wanted.Evidence = body.Evidence
 		return r.staffWrite(body, body.Reason)
 	case payout.DecisionMarkPaid:
 		body, err := readMarkPaid(r.payload)
 		if err != nil {
-			return payout.StaffWrite{}, err
+			return staff.Write{}, err
 		}
 		wanted.Evidence = body.Evidence
 		return r.staffWrite(body, body.Reason)
 	}
 	body, err := readReason(r.payload)
 	if err != nil {
-		return payout.StaffWrite{}, err
+		return staff.Write{}, err
 	}
 	return r.staffWrite(body, body.Reason)
 }
 
 // staffWrite returns who writes, why, and under which Idempotency-Key. The caller sets the
 // route.
-func (r *request) staffWrite(body any, reason string) (payout.StaffWrite, error) {
+func (r *request) staffWrite(body any, reason string) (staff.Write, error) {
 	key, err := r.idempotencyKey()
 	if err != nil {
-		return payout.StaffWrite{}, err
+		return staff.Write{}, err
 	}
 	hash, err := bodyHash(body)
 	if err != nil {
-		return payout.StaffWrite{}, err
+		return staff.Write{}, err
 	}
 	owner := r.caller.key
-	return payout.StaffWrite{Owner: owner.Owner, Role: string(owner.Role), KeyID: owner.ID, Key: key, BodyHash: hash, Reason: reason}, nil
+	return staff.Write{Owner: owner.Owner, Role: string(owner.Role), KeyID: owner.ID, Key: key, BodyHash: hash, Reason: reason}, nil
 }
 
 // staffAnswer converts the stored answer of a staff write; missing is the refusal for an
 // unknown id.
-func staffAnswer(stored payout.StaffAnswer, err error, missing *refusal) (answer, error) {
+func staffAnswer(stored staff.Answer, err error, missing *refusal) (answer, error) {
 	switch {
 	case errors.Is(err, packet.ErrNotFound):
 		return answer{}, missing
@@ -221,9 +222,9 @@ func staffAnswer(stored payout.StaffAnswer, err error, missing *refusal) (answer
 		return answer{}, refuseKey(keyUnknown)
 	case errors.Is(err, payout.ErrEvidenceRequired):
 		return answer{}, invalid(FieldError{"evidence", faultRequired, "is required: the payment is not final"})
-	case errors.Is(err, payout.ErrKeyReused):
+	case errors.Is(err, staff.ErrKeyReused):
 		return answer{}, refuse(CodeKeyReused)
-	case errors.Is(err, payout.ErrInProgress):
+	case errors.Is(err, staff.ErrInProgress):
 		return answer{}, &refusal{code: CodeRequestInProgress, retryAfter: shortPause}
 	case errors.Is(err, payout.ErrSelfApproval):
 		return answer{}, &refusal{code: CodeForbidden, detail: "The person who decided cannot approve or reject; another person has to."}
@@ -240,7 +241,7 @@ func staffAnswer(stored payout.StaffAnswer, err error, missing *refusal) (answer
 }
 
 // renderDecision returns the answer that is stored with the decision.
-func (r *request) renderDecision(d *payout.Decision, p payout.Row, refused error) (int, []byte) {
+func (r *request) renderDecision(d *staff.Decision, p staff.PaymentRow, refused error) (int, []byte) {
 	if refused != nil {
 		return r.renderRefusedDecision(refused)
 	}
@@ -276,7 +277,7 @@ func (r *request) renderRefusedDecision(refused error) (int, []byte) {
 	return problem.Status, raw
 }
 
-func renderDecided(d payout.Decision) (Decision, Nullable[Approval]) {
+func renderDecided(d staff.Decision) (Decision, Nullable[Approval]) {
 	var approval *Approval
 	if d.Status == payout.DecisionWaiting {
 		approval = &Approval{ID: d.ApprovalID, ExpiresAt: Stamp(d.ExpiresAt)}

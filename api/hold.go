@@ -12,6 +12,7 @@ import (
 	"hongbao/internal/money"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // StaffHold is a hold in answers to staff.
@@ -84,7 +85,7 @@ func renderHold(h payout.Hold) StaffHold {
 	return out
 }
 
-func renderReleases(r payout.Releases) Releases {
+func renderReleases(r staff.Releases) Releases {
 	out := Releases{Amount: TotalFen(r.Amount()), What: r.What(), Parts: make([]ReleasePart, len(r))}
 	for i, p := range r {
 		out.Parts[i].Code = string(p.Code)
@@ -99,21 +100,21 @@ func renderReleases(r payout.Releases) Releases {
 }
 
 // parts reverses renderReleases.
-func (r Releases) parts() payout.Releases {
-	out := make(payout.Releases, len(r.Parts))
+func (r Releases) parts() staff.Releases {
+	out := make(staff.Releases, len(r.Parts))
 	for i, p := range r.Parts {
-		out[i] = payout.ReleasePart{Code: payout.ReleaseCode(p.Code), Count: valueOr(p.Count.Value, 0),
+		out[i] = staff.ReleasePart{Code: staff.ReleaseCode(p.Code), Count: valueOr(p.Count.Value, 0),
 			Amount: money.Fen(valueOr(p.Amount.Value, 0))}
 	}
 	return out
 }
 
-func renderHeld(h payout.Hold, r payout.Releases) HeldItem {
-	return HeldItem{Hold: renderHold(h), Releases: renderReleases(r), SecondPerson: h.NeedsSecondPerson(r)}
+func renderHeld(h payout.Hold, r staff.Releases) HeldItem {
+	return HeldItem{Hold: renderHold(h), Releases: renderReleases(r), SecondPerson: r.NeedSecondPerson(h)}
 }
 
 // answerHold renders a hold inside its transaction: 202 while a release waits for a second person.
-func answerHold(h payout.Hold, r payout.Releases) (int, []byte) {
+func answerHold(h payout.Hold, r staff.Releases) (int, []byte) {
 	status := http.StatusOK
 	if h.Release != nil && h.ReleasedAt.IsZero() {
 		status = http.StatusAccepted
@@ -122,8 +123,8 @@ func answerHold(h payout.Hold, r payout.Releases) (int, []byte) {
 	return status, raw
 }
 
-func readHoldFilter(q *query) payout.HoldFilter {
-	f := payout.HoldFilter{Scope: payout.HoldScope(q.text("scope", checkCode)), Name: q.text("name", checkCode),
+func readHoldFilter(q *query) staff.HoldFilter {
+	f := staff.HoldFilter{Scope: payout.HoldScope(q.text("scope", checkCode)), Name: q.text("name", checkCode),
 		Kind: payout.HoldKind(q.text("kind", checkCode))}
 	if text := q.text("active", checkBool); text != "" {
 		yes := text == "true"

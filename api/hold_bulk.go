@@ -12,6 +12,7 @@ import (
 
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // BulkHoldFilter is the filter of a bulk release of holds.
@@ -105,12 +106,12 @@ func releaseHolds(r *request) (answer, error) {
 		return answer{}, err
 	}
 	out := BulkReleased{DryRun: body.DryRun, Items: []BulkReleaseItem{}}
-	var sum payout.Releases
+	var sum staff.Releases
 	summed := map[string]bool{}
 	return r.decideMany(bulk{
 		body: body, reason: body.Reason, named: body.Filter.IDs, check: r.checkHeld, missing: noSuch("hold"),
 		list: func(owner string) ([]string, bool, error) { return r.heldIDs(body.Filter, owner) },
-		decide: func(w payout.StaffWrite, text string) error {
+		decide: func(w staff.Write, text string) error {
 			item, err := r.releaseOne(w, text, body.DryRun)
 			if err != nil {
 				return err
@@ -159,7 +160,7 @@ func (r *request) heldIDs(f BulkHoldFilter, owner string) (ids []string, more bo
 		if f.Scope != "" && f.Scope != string(scope) {
 			continue
 		}
-		some, err := r.server.cfg.Store.Holds(ctx, payout.HoldFilter{Active: &active, Scope: scope, Name: f.Name,
+		some, err := r.server.cfg.Store.Holds(ctx, staff.HoldFilter{Active: &active, Scope: scope, Name: f.Name,
 			Kind: payout.HoldKind(f.Kind), NotBy: owner, Limit: maxBulk + 1})
 		if err != nil {
 			return nil, false, err
@@ -182,7 +183,7 @@ const (
 
 // releaseOne releases one hold as releaseHold does, or returns what would be done. There is one
 // release per key and hold, whose item is stored, so that a repeated call returns the same.
-func (r *request) releaseOne(w payout.StaffWrite, text string, dryRun bool) (BulkReleaseItem, error) {
+func (r *request) releaseOne(w staff.Write, text string, dryRun bool) (BulkReleaseItem, error) {
 	id, _ := holdID(text)
 	store := r.server.cfg.Store
 	if dryRun {
@@ -194,7 +195,7 @@ func (r *request) releaseOne(w payout.StaffWrite, text string, dryRun bool) (Bul
 		return item.orSkipped(refused)
 	}
 	w.Route += "/" + text
-	stored, err := store.ReleaseHold(r.ctx, w, id, func(h payout.Hold, releases payout.Releases) (int, []byte) {
+	stored, err := store.ReleaseHold(r.ctx, w, id, func(h payout.Hold, releases staff.Releases) (int, []byte) {
 		one := renderReleaseItem(h, releases)
 		if one.Result = bulkReleased; h.ReleasedAt.IsZero() {
 			one.Result = bulkWaiting
@@ -212,7 +213,7 @@ func (r *request) releaseOne(w payout.StaffWrite, text string, dryRun bool) (Bul
 	return item, nil
 }
 
-func renderReleaseItem(h payout.Hold, releases payout.Releases) BulkReleaseItem {
+func renderReleaseItem(h payout.Hold, releases staff.Releases) BulkReleaseItem {
 	out := BulkReleaseItem{ID: renderHold(h).ID, Scope: string(h.Scope), Name: h.Name, Releases: renderReleases(releases)}
 	if h.Release != nil {
 		out.AskedBy = textOrNull(h.Release.By)

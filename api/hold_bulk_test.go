@@ -9,6 +9,7 @@ import (
 
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // bulkReleasedBody is the answer to a bulk release of holds.
@@ -173,7 +174,7 @@ func TestBulkReleaseAfterRecovery(t *testing.T) {
 	h.check(err)
 	_, err = h.store.BeginClosing(t.Context(), ended, packet.CloseExpired)
 	h.check(err)
-	books, err := h.store.DeclareRestored(t.Context(), payout.StaffWrite{Owner: "ops", Role: "operator", Reason: "r"}, 0, time.Now())
+	books, err := h.store.DeclareRestored(t.Context(), staff.Write{Owner: "ops", Role: "operator", Reason: "r"}, 0, time.Now())
 	h.check(err)
 	for _, order := range []string{payout.OrderNo(payout.ID(payout.KindCharge, p.ID, 0), 1),
 		payout.OrderNo(payout.ID(payout.KindPayout, ended, 0), 1)} {
@@ -185,7 +186,7 @@ func TestBulkReleaseAfterRecovery(t *testing.T) {
 	if r := h.write(h.finance, "holds/release", "restored", `{"reason":"r",`+filter+`}`); r.status/100 == 2 {
 		t.Errorf("before the recovery: %s", r)
 	}
-	_, err = h.store.EndRecovery(t.Context(), payout.StaffWrite{Owner: "ops", Role: "operator", Reason: "r"}, books, 0, "sandbox", nil)
+	_, err = h.store.EndRecovery(t.Context(), staff.Write{Owner: "ops", Role: "operator", Reason: "r"}, books, 0, "sandbox", nil)
 	h.check(err)
 	for _, key := range []string{"dry", "real"} {
 		var b bulkReleasedBody

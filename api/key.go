@@ -15,7 +15,7 @@ import (
 
 	"hongbao/internal/access"
 	"hongbao/internal/packet"
-	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // Bounds of the durations of keys, in seconds.
@@ -214,7 +214,7 @@ func rotateKey(r *request) (answer, error) {
 	}
 	old, err := r.server.cfg.Store.FindKey(r.ctx, id) // for the role, which is part of the token and immutable
 	if err != nil {
-		return r.keyAnswer(payout.StaffAnswer{}, err, "key")
+		return r.keyAnswer(staff.Answer{}, err, "key")
 	}
 	token, next := access.NewToken(old.Role)
 	var made RotatedKey
@@ -240,8 +240,8 @@ func approveKey(r *request) (answer, error) { return r.onKey(r.server.cfg.Store.
 func revokeKey(r *request) (answer, error) { return r.onKey(r.server.cfg.Store.EndKey) }
 
 // keyChange changes a key, with a reason.
-type keyChange func(ctx context.Context, w payout.StaffWrite, id string,
-	render func(k access.KeyRecord, refused error) (status int, body []byte)) (payout.StaffAnswer, error)
+type keyChange func(ctx context.Context, w staff.Write, id string,
+	render func(k access.KeyRecord, refused error) (status int, body []byte)) (staff.Answer, error)
 
 func (r *request) onKey(change keyChange) (answer, error) {
 	body, err := readReason(r.payload)
@@ -264,7 +264,7 @@ func (r *request) onKey(change keyChange) (answer, error) {
 
 // keyWrite is staffWrite for the API key or ticket key of the path. A malformed id is answered
 // like an unknown id.
-func (r *request) keyWrite(body any, reason, thing string) (payout.StaffWrite, string, error) {
+func (r *request) keyWrite(body any, reason, thing string) (staff.Write, string, error) {
 	w, err := r.staffWrite(body, reason)
 	if err != nil {
 		return w, "", err
@@ -280,7 +280,7 @@ func (r *request) keyWrite(body any, reason, thing string) (payout.StaffWrite, s
 
 // keyAnswer is staffAnswer, and reloads the keys of this process so that a change applies at
 // once.
-func (r *request) keyAnswer(stored payout.StaffAnswer, err error, thing string) (answer, error) {
+func (r *request) keyAnswer(stored staff.Answer, err error, thing string) (answer, error) {
 	if err == nil && !stored.Replayed {
 		if err := r.server.dir.load(r.ctx, 0); err != nil {
 			slog.WarnContext(r.ctx, "apps and keys were not read", slog.Any("error", err))

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"hongbao/internal/packet"
-	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // RecallDecision is the body of a recall by staff.
@@ -29,7 +29,7 @@ func recallStaffPacket(r *request) (answer, error) {
 	}
 	w.Route = r.c.Method() + " " + r.route.on(id)
 	stored, err := r.server.cfg.Store.PlanRecall(r.ctx, w, id,
-		func(ctx context.Context) (payout.Recall, error) { return r.beforeRecall(ctx, id) })
+		func(ctx context.Context) (staff.Recall, error) { return r.beforeRecall(ctx, id) })
 	if err != nil || stored.Status != 0 {
 		return staffAnswer(stored, err, refuse(CodePacketNotFound))
 	}
@@ -51,15 +51,15 @@ func recallStaffPacket(r *request) (answer, error) {
 
 // beforeRecall returns the effect of a recall, or the refusal by the packet's state. A packet
 // that sells out before the recall reaches Redis stays sold out.
-func (r *request) beforeRecall(ctx context.Context, id string) (payout.Recall, error) {
+func (r *request) beforeRecall(ctx context.Context, id string) (staff.Recall, error) {
 	if err := r.server.admit(id); err != nil {
-		return payout.Recall{}, err
+		return staff.Recall{}, err
 	}
 	snap, err := r.server.find(ctx, id)
 	if err != nil {
-		return payout.Recall{}, err
+		return staff.Recall{}, err
 	}
-	out := payout.Recall{Before: string(snap.status), After: string(snap.status)}
+	out := staff.Recall{Before: string(snap.status), After: string(snap.status)}
 	switch snap.status {
 	case packet.StatusFunding:
 		problem := notOpenYet(snap.OpensAt, shortPause).problem(instanceOf(r.c), r.id)

@@ -11,7 +11,7 @@ import (
 	"hongbao/api"
 	"hongbao/internal/devstack/stacktest"
 	"hongbao/internal/packet"
-	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 	"hongbao/test/wait"
 )
 
@@ -158,8 +158,8 @@ type cutStore struct {
 	pause func()
 }
 
-func (s *cutStore) PlanRecall(ctx context.Context, w payout.StaffWrite, id string, look func(context.Context) (payout.Recall, error)) (
-	payout.StaffAnswer, error) {
+func (s *cutStore) PlanRecall(ctx context.Context, w staff.Write, id string, look func(context.Context) (staff.Recall, error)) (
+	staff.Answer, error) {
 	out, err := s.Store.PlanRecall(ctx, w, id, look)
 	if *s.cut {
 		s.pause()

@@ -206,7 +206,7 @@ func (s *Server) addMoney(ctx context.Context, id string, out *StaffPacketDetail
 		}
 		out.Payouts = orNull(renderSums(sums))
 	}
-	rows, err := s.cfg.Store.Payments(ctx, payout.Filter{Kind: payout.KindRefund, PacketID: id, Limit: shownOfPacket})
+	rows, err := s.cfg.Store.Payments(ctx, staff.PaymentFilter{Kind: payout.KindRefund, PacketID: id, Limit: shownOfPacket})
 	if err != nil {
 		return err
 	}
@@ -232,8 +232,8 @@ func renderSums(sums map[payout.Status]staff.Sum) *[]PayoutSum {
 	return &out
 }
 
-func (s *Server) renderCharge(d payout.Detail) *Charge {
-	p := s.renderPayout(d.Row)
+func (s *Server) renderCharge(d staff.PaymentDetail) *Charge {
+	p := s.renderPayout(d.PaymentRow)
 	return &Charge{ID: p.ID, Amount: p.Amount, Status: p.Status, OrderNo: p.OrderNo, Provider: p.Provider, ProviderRef: p.ProviderRef,
 		Failure:      p.Failure,
 		AttemptCount: p.AttemptCount, CreatedAt: p.CreatedAt, UpdatedAt: p.UpdatedAt, Attempts: renderAttempts(d),

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // Payout is a payout in answers to staff.
@@ -115,14 +116,14 @@ type Payouts struct {
 }
 
 // shareOf returns the share of a payout; null for a share conflict.
-func shareOf(r payout.Row) Nullable[int] {
+func shareOf(r staff.PaymentRow) Nullable[int] {
 	if r.ShareIndex < 0 {
 		return orNull[int](nil)
 	}
 	return orNull(&r.ShareIndex)
 }
 
-func (s *Server) renderPayout(r payout.Row) Payout {
+func (s *Server) renderPayout(r staff.PaymentRow) Payout {
 	out := Payout{
 		ID: r.ID, PacketID: r.PacketID, UserID: r.UserID, ShareIndex: shareOf(r), Amount: Fen(r.Amount), Currency: r.Currency,
 		Status: PayoutStatus(r.Status), OrderNo: textOrNull(r.OrderNo), Provider: r.Provider, ProviderRef: textOrNull(r.ProviderRef),
@@ -137,7 +138,7 @@ func (s *Server) renderPayout(r payout.Row) Payout {
 
 // payoutWorkflow returns the workflow id of a payout: for a share conflict that is not
 // honoured yet, that of its claim.
-func payoutWorkflow(r payout.Row) string {
+func payoutWorkflow(r staff.PaymentRow) string {
 	if parts, err := payout.Parse(r.ID); err == nil && parts.Kind == payout.KindHonour && r.AttemptCount > 0 {
 		return "honour/" + r.PacketID + "/" + strconv.Itoa(parts.Number)
 	}
@@ -154,7 +155,7 @@ func (s *Server) workflowLink(id string) WorkflowLink {
 	return WorkflowLink{ID: id, URL: base + "/namespaces/" + url.PathEscape(s.cfg.TemporalNamespace) + "/workflows/" + url.PathEscape(id)}
 }
 
-func renderAttempts(d payout.Detail) []Attempt {
+func renderAttempts(d staff.PaymentDetail) []Attempt {
 	out := []Attempt{}
 	for _, a := range d.Attempts {
 		out = append(out, Attempt{No: a.No, Op: string(a.Op), OrderNo: a.OrderNo, Outcome: answerOrNull(a.LastAnswer()),

@@ -15,6 +15,7 @@ import (
 	"hongbao/internal/money"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // maxNamed is how many payments a bulk decision can list by id.
@@ -63,26 +64,27 @@ type BulkRetried struct {
 
 // bulkOf describes the kind of payment of a bulk retry: payouts or refunds.
 type bulkOf struct {
-	payout.Filter
+	staff.PaymentFilter
 	ids, one string // the member with the ids, and the noun of one item
 	missing  Code
 	answer   func(BulkRetried) any
 }
 
-var bulkPayouts = bulkOf{Filter: payout.Filter{Kind: payout.KindPayout, IncludeHonours: true}, ids: "payout_ids", one: "a payout",
+var bulkPayouts = bulkOf{PaymentFilter: staff.PaymentFilter{Kind: payout.KindPayout, IncludeHonours: true},
+	ids: "payout_ids", one: "a payout",
 	missing: CodePayoutNotFound,
 	answer:  func(b BulkRetried) any { return b }}
 
-func (of bulkOf) read(body []byte, now time.Time) (BulkRetry, payout.Filter, error) {
+func (of bulkOf) read(body []byte, now time.Time) (BulkRetry, staff.PaymentFilter, error) {
 	o, err := readObject(body)
 	if err != nil {
-		return BulkRetry{}, payout.Filter{}, err
+		return BulkRetry{}, staff.PaymentFilter{}, err
 	}
 	return of.from(o, now)
 }
 
-func (of bulkOf) from(o *object, now time.Time) (BulkRetry, payout.Filter, error) {
-	out, f := BulkRetry{DryRun: true}, of.Filter
+func (of bulkOf) from(o *object, now time.Time) (BulkRetry, staff.PaymentFilter, error) {
+	out, f := BulkRetry{DryRun: true}, of.PaymentFilter
 	if value, ok := o.get("filter", true); ok {
 		if value.Kind() != '{' {
 			o.fault("filter", fault{faultType, "must be an object"})
@@ -100,8 +102,8 @@ func (of bulkOf) from(o *object, now time.Time) (BulkRetry, payout.Filter, error
 	return out, f, o.done()
 }
 
-func (of bulkOf) filter(in *object, now time.Time) (BulkFilter, payout.Filter) {
-	f := of.Filter
+func (of bulkOf) filter(in *object, now time.Time) (BulkFilter, staff.PaymentFilter) {
+	f := of.PaymentFilter
 	f.Status = payout.Status(valueOr(in.text("status", false, checkStatus), ""))
 	f.PacketID = valueOr(in.text("packet_id", false, checkFilter), "")
 	f.UserID = valueOr(in.text("user_id", false, checkID), "")
@@ -152,7 +154,7 @@ func (r *request) retryMany(of bulkOf) (answer, error) {
 		body: body, reason: body.Reason, named: body.Filter.IDs, missing: refuse(of.missing),
 		check: func(ids []string) error { return r.checkNamed(ids, of) },
 		list:  func(string) ([]string, bool, error) { return r.bulkIDs(filter) },
-		decide: func(w payout.StaffWrite, id string) error {
+		decide: func(w staff.Write, id string) error {
 			item, amount, err := r.bulkItem(w, id, body.DryRun)
 			if err != nil {
 				return err
@@ -205,7 +207,7 @@ func (of bulkOf) checkID(s string) *fault {
 
 // bulkIDs lists the selected payments: those that can be retried, unless the filter has a
 // status.
-func (r *request) bulkIDs(f payout.Filter) (ids []string, more bool, err error) {
+func (r *request) bulkIDs(f staff.PaymentFilter) (ids []string, more bool, err error) {
 	ctx, cancel := context.WithTimeout(r.ctx, readTimeout)
 	defer cancel()
 	f.Limit = maxBulk + 1
@@ -213,7 +215,7 @@ func (r *request) bulkIDs(f payout.Filter) (ids []string, more bool, err error) 
 	if f.Status == "" {
 		statuses = []payout.Status{payout.StatusFailed, payout.StatusReturned}
 	}
-	var rows []payout.Row
+	var rows []staff.PaymentRow
 	for _, status := range statuses {
 		f.Status = status
 		some, err := r.server.cfg.Store.Payments(ctx, f)
@@ -222,7 +224,7 @@ func (r *request) bulkIDs(f payout.Filter) (ids []string, more bool, err error) 
 		}
 		rows = append(rows, some...)
 	}
-	slices.SortStableFunc(rows, func(a, b payout.Row) int {
+	slices.SortStableFunc(rows, func(a, b staff.PaymentRow) int {
 		return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), cmp.Compare(b.ID, a.ID))
 	})
 	ids = []string{}
@@ -233,7 +235,7 @@ func (r *request) bulkIDs(f payout.Filter) (ids []string, more bool, err error) 
 }
 
 // bulkItem decides about one payout, or returns what would be decided.
-func (r *request) bulkItem(w payout.StaffWrite, id string, dryRun bool) (BulkItem, money.Fen, error) {
+func (r *request) bulkItem(w staff.Write, id string, dryRun bool) (BulkItem, money.Fen, error) {
 	c := payout.DecisionRequest{Kind: payout.DecisionRetry, ApproveFrom: r.server.cfg.ApprovalAmount}
 	store := r.server.cfg.Store
 	d, err := store.Payment(r.ctx, id)
@@ -269,9 +271,9 @@ func refusedByState(err error) bool {
 // bulkDecide decides about one payout, also when the preview refused it. There is one decision
 // per key and payout, whose item is stored, so that a repeated call decides nothing twice and
 // returns the same.
-func (r *request) bulkDecide(w payout.StaffWrite, id string, c payout.DecisionRequest, item BulkItem) (BulkItem, error) {
+func (r *request) bulkDecide(w staff.Write, id string, c payout.DecisionRequest, item BulkItem) (BulkItem, error) {
 	w.Route += "/" + id
-	stored, err := r.server.cfg.Store.Decide(r.ctx, w, id, c, func(d *payout.Decision, _ payout.Row, refused error) (int, []byte) {
+	stored, err := r.server.cfg.Store.Decide(r.ctx, w, id, c, func(d *staff.Decision, _ staff.PaymentRow, refused error) (int, []byte) {
 		one := item.orSkipped(refused)
 		if refused == nil {
 			if one.Result = bulkRetried; d.Status == payout.DecisionWaiting {

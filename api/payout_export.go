@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // payoutColumns are the members of a Payout, one per column, followed by columns formatted for
@@ -23,7 +24,7 @@ var paymentColumns = []string{
 }
 
 // paymentCells returns the cells of paymentColumns.
-func paymentCells(r payout.Row, link WorkflowLink, form fileForm) []string {
+func paymentCells(r staff.PaymentRow, link WorkflowLink, form fileForm) []string {
 	failure := make([]string, 4)
 	if f := r.Failure; f != nil {
 		failure = []string{cell(f.Code), cell(f.Message), strconv.FormatBool(f.Retryable), cell(f.NextAction)}
@@ -35,7 +36,7 @@ func paymentCells(r payout.Row, link WorkflowLink, form fileForm) []string {
 			r.Amount.String(), form.local(r.CreatedAt), form.local(r.UpdatedAt), form.zone.String()})
 }
 
-func (s *Server) payoutLine(r payout.Row, form fileForm) []string {
+func (s *Server) payoutLine(r staff.PaymentRow, form fileForm) []string {
 	share := ""
 	if r.ShareIndex >= 0 {
 		share = strconv.Itoa(r.ShareIndex)
@@ -43,7 +44,7 @@ func (s *Server) payoutLine(r payout.Row, form fileForm) []string {
 	return append([]string{cell(r.ID), cell(r.PacketID), cell(r.UserID), share}, paymentCells(r, s.workflowLink(payoutWorkflow(r)), form)...)
 }
 
-func (s *Server) refundLine(r payout.Row, form fileForm) []string {
+func (s *Server) refundLine(r staff.PaymentRow, form fileForm) []string {
 	refund := s.renderRefund(r)
 	return append([]string{cell(r.ID), cell(r.PacketID), refund.Kind, optionalCell(refund.PayoutID), cell(r.UserID)},
 		paymentCells(r, refund.Workflow, form)...)
@@ -58,7 +59,7 @@ func exportRefunds(r *request) (answer, error) {
 }
 
 // exportPayments answers with the file of the payments of one kind.
-func (r *request) exportPayments(kind payout.Kind, file listFile, line func(payout.Row, fileForm) []string) (answer, error) {
+func (r *request) exportPayments(kind payout.Kind, file listFile, line func(staff.PaymentRow, fileForm) []string) (answer, error) {
 	now, store := r.server.cfg.Now().UTC(), r.server.cfg.Store
 	q := readQuery(r)
 	filter := readFilter(q, now)

@@ -13,6 +13,7 @@ import (
 	"hongbao/internal/money"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // listTimeout bounds the read of a page of payments.
@@ -55,8 +56,8 @@ func checkCode(s string) *fault {
 }
 
 // readFilter reads the filters of the list of payouts.
-func readFilter(q *query, now time.Time) payout.Filter {
-	f := payout.Filter{Kind: payout.KindPayout, IncludeHonours: true}
+func readFilter(q *query, now time.Time) staff.PaymentFilter {
+	f := staff.PaymentFilter{Kind: payout.KindPayout, IncludeHonours: true}
 	f.Status = payout.Status(q.text("status", checkStatus))
 	f.PacketID = q.text("packet_id", checkFilter)
 	f.UserID = q.text("user_id", checkID)
@@ -79,7 +80,7 @@ func readFilter(q *query, now time.Time) payout.Filter {
 }
 
 // late reads the filter of overdue refunds; other payments have none.
-func (q *query) late(f *payout.Filter, kind payout.Kind, now time.Time) {
+func (q *query) late(f *staff.PaymentFilter, kind payout.Kind, now time.Time) {
 	if kind != payout.KindRefund {
 		return
 	}
@@ -89,7 +90,7 @@ func (q *query) late(f *payout.Filter, kind payout.Kind, now time.Time) {
 }
 
 // paymentPage reads the requested page of payments of one kind.
-func (r *request) paymentPage(kind payout.Kind) (rows []payout.Row, next Nullable[string], err error) {
+func (r *request) paymentPage(kind payout.Kind) (rows []staff.PaymentRow, next Nullable[string], err error) {
 	now := r.server.cfg.Now().UTC()
 	q := readQuery(r)
 	filter := readFilter(q, now)
@@ -135,7 +136,7 @@ func listPayouts(r *request) (answer, error) {
 
 // continuation is a parsed cursor.
 type continuation struct {
-	filter payout.Filter
+	filter staff.PaymentFilter
 	given  map[string]string
 }
 
@@ -196,7 +197,7 @@ func getPayout(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	out := PayoutDetail{Payout: r.server.renderPayout(d.Row), Attempts: renderAttempts(d)}
+	out := PayoutDetail{Payout: r.server.renderPayout(d.PaymentRow), Attempts: renderAttempts(d)}
 	began := payout.EventClaimBooked
 	if d.Kind == payout.KindHonour {
 		began = payout.EventClaimConflict
@@ -211,7 +212,7 @@ func getPayout(r *request) (answer, error) {
 }
 
 // payment reads a payment with its attempts and history.
-func (r *request) payment(id string, missing Code) (payout.Detail, error) {
+func (r *request) payment(id string, missing Code) (staff.PaymentDetail, error) {
 	ctx, cancel := context.WithTimeout(r.ctx, readTimeout)
 	defer cancel()
 	d, err := r.server.cfg.Store.Payment(ctx, id)

@@ -20,7 +20,7 @@ func (r *request) getUnbooked(id string, missing error) (answer, error) {
 	if c == nil {
 		return answer{}, missing
 	}
-	row := payout.Row{Payment: payout.Payment{ID: id, PacketID: c.PacketID, UserID: c.UserID, ShareIndex: c.ShareIndex, Amount: c.Amount,
+	row := staff.PaymentRow{Payment: payout.Payment{ID: id, PacketID: c.PacketID, UserID: c.UserID, ShareIndex: c.ShareIndex, Amount: c.Amount,
 		Currency: packet.CurrencyCNY,
 		Status:   payout.StatusPending, Provider: r.server.cfg.Provider.Name(), CreatedAt: c.ClaimedAt, UpdatedAt: c.ClaimedAt}}
 	out := PayoutDetail{Payout: r.server.renderPayout(row), Attempts: []Attempt{},

@@ -69,10 +69,10 @@ type PacketReader interface {
 // Payments reads payments from MySQL and records decisions about them.
 type Payments interface {
 	PayoutProgress(ctx context.Context, claims []payout.ClaimRef) (map[payout.ClaimRef]payout.PayoutProgress, error)
-	Payments(ctx context.Context, f payout.Filter) ([]payout.Row, error)
-	Payment(ctx context.Context, id string) (payout.Detail, error)
-	Timeline(ctx context.Context, d payout.Detail) (staff.Timeline, error)
-	PaymentSum(ctx context.Context, f payout.Filter) (sum staff.Sum, more bool, err error)
+	Payments(ctx context.Context, f staff.PaymentFilter) ([]staff.PaymentRow, error)
+	Payment(ctx context.Context, id string) (staff.PaymentDetail, error)
+	Timeline(ctx context.Context, d staff.PaymentDetail) (staff.Timeline, error)
+	PaymentSum(ctx context.Context, f staff.PaymentFilter) (sum staff.Sum, more bool, err error)
 	RecordNotification(ctx context.Context, by payout.Adapter, eventID, orderNo string, body []byte) error
 	RecordedReturns(ctx context.Context, orderNos []string) (map[string]payout.KnownReturn, error)
 	RequestReturnQuery(ctx context.Context, orderNo string, stands time.Duration) (payout.ReturnQuery, error)
@@ -90,34 +90,34 @@ type Dashboard interface {
 // Tallies counts the lists of staff in MySQL.
 type Tallies interface {
 	PacketTotal(ctx context.Context, f packet.RecordFilter) (staff.ListTotal, error)
-	ApprovalTotal(ctx context.Context, f payout.ApprovalFilter) (staff.ListTotal, error)
+	ApprovalTotal(ctx context.Context, f staff.ApprovalFilter) (staff.ListTotal, error)
 	BreakTotal(ctx context.Context, f staff.BreakFilter) (staff.ListTotal, error)
 	AuditTotal(ctx context.Context, f staff.AuditFilter) (staff.ListTotal, error)
 }
 
 // Decisions records decisions about payments in MySQL.
 type Decisions interface {
-	Decide(ctx context.Context, w payout.StaffWrite, id string, c payout.DecisionRequest,
-		render payout.DecisionAnswer) (payout.StaffAnswer, error)
+	Decide(ctx context.Context, w staff.Write, id string, c payout.DecisionRequest,
+		render staff.DecisionAnswer) (staff.Answer, error)
 	PreviewDecision(ctx context.Context, id string, c payout.DecisionRequest) (payout.Preview, error)
-	Approvals(ctx context.Context, f payout.ApprovalFilter) ([]payout.Approval, error)
-	WithdrawApproval(ctx context.Context, w payout.StaffWrite, approvalID string, render payout.DecisionAnswer) (payout.StaffAnswer, error)
-	WithdrawCancel(ctx context.Context, w payout.StaffWrite, id string, render payout.DecisionAnswer) (payout.StaffAnswer, error)
-	AnswerApproval(ctx context.Context, w payout.StaffWrite, approvalID string, agree bool, render payout.DecisionAnswer) (payout.StaffAnswer,
+	Approvals(ctx context.Context, f staff.ApprovalFilter) ([]staff.Approval, error)
+	WithdrawApproval(ctx context.Context, w staff.Write, approvalID string, render staff.DecisionAnswer) (staff.Answer, error)
+	WithdrawCancel(ctx context.Context, w staff.Write, id string, render staff.DecisionAnswer) (staff.Answer, error)
+	AnswerApproval(ctx context.Context, w staff.Write, approvalID string, agree bool, render staff.DecisionAnswer) (staff.Answer,
 		error)
 	OpenShareConflicts(ctx context.Context, f payout.ConflictFilter) ([]payout.ConflictPlan, error)
-	DecideConflict(ctx context.Context, w payout.StaffWrite, id string, kind payout.DecisionKind,
-		render payout.ConflictAnswer) (payout.StaffAnswer, error)
+	DecideConflict(ctx context.Context, w staff.Write, id string, kind payout.DecisionKind,
+		render payout.ConflictAnswer) (staff.Answer, error)
 	PreviewConflict(ctx context.Context, owner, id string, kind payout.DecisionKind) (payout.ConflictPlan, error)
-	PlanBulk(ctx context.Context, w payout.StaffWrite, ids []string) ([]string, payout.StaffAnswer, error)
-	EndBulk(ctx context.Context, w payout.StaffWrite, a payout.StaffAnswer) (payout.StaffAnswer, error)
+	PlanBulk(ctx context.Context, w staff.Write, ids []string) ([]string, staff.Answer, error)
+	EndBulk(ctx context.Context, w staff.Write, a staff.Answer) (staff.Answer, error)
 }
 
 // Recalls records recalls by staff in MySQL.
 type Recalls interface {
-	PlanRecall(ctx context.Context, w payout.StaffWrite, packetID string, look func(context.Context) (payout.Recall, error)) (
-		payout.StaffAnswer, error)
-	EndRecall(ctx context.Context, w payout.StaffWrite, a payout.StaffAnswer) (payout.StaffAnswer, error)
+	PlanRecall(ctx context.Context, w staff.Write, packetID string, look func(context.Context) (staff.Recall, error)) (
+		staff.Answer, error)
+	EndRecall(ctx context.Context, w staff.Write, a staff.Answer) (staff.Answer, error)
 }
 
 // Audit reads the audit of decisions from MySQL.
@@ -128,29 +128,29 @@ type Audit interface {
 
 // Holds reads, places and releases holds.
 type Holds interface {
-	Holds(ctx context.Context, f payout.HoldFilter) ([]payout.Hold, error)
-	Hold(ctx context.Context, id int64) (payout.Hold, payout.Releases, error)
-	PlaceHold(ctx context.Context, w payout.StaffWrite, scope payout.HoldScope, name string, render payout.HoldAnswer) (payout.StaffAnswer,
+	Holds(ctx context.Context, f staff.HoldFilter) ([]payout.Hold, error)
+	Hold(ctx context.Context, id int64) (payout.Hold, staff.Releases, error)
+	PlaceHold(ctx context.Context, w staff.Write, scope payout.HoldScope, name string, render staff.HoldAnswer) (staff.Answer,
 		error)
-	ReleaseHold(ctx context.Context, w payout.StaffWrite, id int64, render payout.HoldAnswer) (payout.StaffAnswer, error)
-	PreviewRelease(ctx context.Context, owner string, id int64) (payout.ReleasePlan, error)
-	ProviderState(ctx context.Context, name string) (payout.ProviderState, error)
-	HoldProvider(ctx context.Context, w payout.StaffWrite, name string, hold bool, render payout.ProviderAnswer) (payout.StaffAnswer, error)
+	ReleaseHold(ctx context.Context, w staff.Write, id int64, render staff.HoldAnswer) (staff.Answer, error)
+	PreviewRelease(ctx context.Context, owner string, id int64) (staff.ReleasePlan, error)
+	ProviderState(ctx context.Context, name string) (staff.ProviderState, error)
+	HoldProvider(ctx context.Context, w staff.Write, name string, hold bool, render staff.ProviderAnswer) (staff.Answer, error)
 }
 
 // Reconciling reads reconciliations and breaks from MySQL and records requests and
 // resolutions.
 type Reconciling interface {
-	RequestReconciliation(ctx context.Context, w payout.StaffWrite, provider string, day payout.Day,
-		render func(staff.Reconciliation) (status int, body []byte)) (payout.StaffAnswer, error)
+	RequestReconciliation(ctx context.Context, w staff.Write, provider string, day payout.Day,
+		render func(staff.Reconciliation) (status int, body []byte)) (staff.Answer, error)
 	Reconciliations(ctx context.Context, f staff.ReconciliationFilter) ([]staff.Reconciliation, error)
 	Reconciliation(ctx context.Context, id string) (staff.Reconciliation, error)
 	InstalledAt(ctx context.Context) (time.Time, error)
 	Breaks(ctx context.Context, f staff.BreakFilter) ([]staff.BreakRow, error)
-	ResolveBreak(ctx context.Context, w payout.StaffWrite, id int64, render func(staff.BreakRow) (status int, body []byte)) (
-		payout.StaffAnswer, error)
-	DecideBreak(ctx context.Context, w payout.StaffWrite, id int64, c payout.DecisionRequest, render payout.DecisionAnswer) (
-		payout.StaffAnswer, error)
+	ResolveBreak(ctx context.Context, w staff.Write, id int64, render func(staff.BreakRow) (status int, body []byte)) (
+		staff.Answer, error)
+	DecideBreak(ctx context.Context, w staff.Write, id int64, c payout.DecisionRequest, render staff.DecisionAnswer) (
+		staff.Answer, error)
 }
 
 // Closing reads ledger balances and day-end closes from MySQL.
@@ -175,14 +175,14 @@ type Keys interface {
 type KeyAdministration interface {
 	Keys(ctx context.Context, f access.KeyFilter) ([]access.KeyRecord, error)
 	FindKey(ctx context.Context, id string) (access.KeyRecord, error)
-	IssueKey(ctx context.Context, w payout.StaffWrite, k access.KeyRecord, life time.Duration,
-		render func(access.KeyRecord) (status int, body []byte)) (payout.StaffAnswer, error)
-	RotateKey(ctx context.Context, w payout.StaffWrite, id string, successor access.Key, grace, life time.Duration,
-		render func(old, successor access.KeyRecord, refused error) (status int, body []byte)) (payout.StaffAnswer, error)
-	ApproveKey(ctx context.Context, w payout.StaffWrite, id string,
-		render func(k access.KeyRecord, refused error) (status int, body []byte)) (payout.StaffAnswer, error)
-	EndKey(ctx context.Context, w payout.StaffWrite, id string,
-		render func(k access.KeyRecord, refused error) (status int, body []byte)) (payout.StaffAnswer, error)
+	IssueKey(ctx context.Context, w staff.Write, k access.KeyRecord, life time.Duration,
+		render func(access.KeyRecord) (status int, body []byte)) (staff.Answer, error)
+	RotateKey(ctx context.Context, w staff.Write, id string, successor access.Key, grace, life time.Duration,
+		render func(old, successor access.KeyRecord, refused error) (status int, body []byte)) (staff.Answer, error)
+	ApproveKey(ctx context.Context, w staff.Write, id string,
+		render func(k access.KeyRecord, refused error) (status int, body []byte)) (staff.Answer, error)
+	EndKey(ctx context.Context, w staff.Write, id string,
+		render func(k access.KeyRecord, refused error) (status int, body []byte)) (staff.Answer, error)
 }
 
 // Store is the interface to MySQL.

@@ -10,6 +10,7 @@ import (
 	"hongbao/internal/money"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // Proof is where the money of a packet is, by three independent sources.
@@ -327,7 +328,7 @@ func (a *proofCheck) open(ctx context.Context, kind payout.Kind, enough money.Fe
 		if !status.Open() {
 			continue
 		}
-		f := payout.Filter{Kind: kind, PacketID: a.id, Status: status, Limit: openPage}
+		f := staff.PaymentFilter{Kind: kind, PacketID: a.id, Status: status, Limit: openPage}
 		for range openPages {
 			rows, err := a.server.cfg.Store.Payments(ctx, f)
 			if err != nil {

@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"strings"
 
-	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // PaymentProvider is a payment provider in answers to staff.
@@ -36,7 +36,7 @@ type HoldDecision struct {
 	Reason string `json:"reason" minLength:"1" maxLength:"500" doc:"The reason, for the audit: 1 to 500 characters." example:"statement of yesterday does not match"`
 }
 
-func (s *Server) renderProvider(p payout.ProviderState) PaymentProvider {
+func (s *Server) renderProvider(p staff.ProviderState) PaymentProvider {
 	out := PaymentProvider{Name: p.Name, Held: p.Hold != nil, ReleasedAt: stampOrNull(p.ReleasedAt)}
 	if h := p.Hold; h != nil {
 		out.Hold = orNull(&ProviderHold{By: h.By, Role: h.Role, Reason: h.Reason, Since: Stamp(h.Since)})
@@ -78,7 +78,7 @@ func (r *request) decideHold(hold bool) (answer, error) {
 		return answer{}, noSuch("provider")
 	}
 	w.Route = r.c.Method() + " " + strings.Replace(r.route.path, "{name}", name, 1)
-	stored, err := r.server.cfg.Store.HoldProvider(r.ctx, w, strings.Clone(name), hold, func(p payout.ProviderState) (int, []byte) {
+	stored, err := r.server.cfg.Store.HoldProvider(r.ctx, w, strings.Clone(name), hold, func(p staff.ProviderState) (int, []byte) {
 		raw := encodeBody(r.server.renderProvider(p))
 		return http.StatusOK, raw
 	})

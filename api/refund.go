@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // Kinds of a refund.
@@ -52,7 +53,7 @@ type Refunds struct {
 
 // renderRefund renders a payment of kind refund. The number in its id is 0 for the remainder,
 // or the share of a cancelled payout plus one.
-func (s *Server) renderRefund(r payout.Row) Refund {
+func (s *Server) renderRefund(r staff.PaymentRow) Refund {
 	p := s.renderPayout(r)
 	out := Refund{
 		ID: p.ID, PacketID: p.PacketID, Kind: refundRemainder, UserID: p.UserID, Amount: p.Amount, Currency: p.Currency, Status: p.Status,
@@ -71,7 +72,7 @@ func (s *Server) renderRefund(r payout.Row) Refund {
 	return out
 }
 
-func (s *Server) renderRefunds(rows []payout.Row) []Refund {
+func (s *Server) renderRefunds(rows []staff.PaymentRow) []Refund {
 	out := make([]Refund, len(rows))
 	for i, row := range rows {
 		out[i] = s.renderRefund(row)
@@ -101,7 +102,7 @@ func getRefund(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	out := RefundDetail{Refund: r.server.renderRefund(d.Row), Attempts: renderAttempts(d)}
+	out := RefundDetail{Refund: r.server.renderRefund(d.PaymentRow), Attempts: renderAttempts(d)}
 	began := payout.EventBooksClosed
 	if out.Kind == refundCancel {
 		began = payout.EventPayoutCancelled

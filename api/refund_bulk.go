@@ -1,6 +1,9 @@
 package api
 
-import "hongbao/internal/payout"
+import (
+	"hongbao/internal/payout"
+	"hongbao/internal/staff"
+)
 
 // BulkRefundFilter is the filter of a bulk retry of refunds: that of the list of refunds
 // without late.
@@ -41,7 +44,8 @@ type BulkRefundsRetried struct {
 	Items  []BulkRefundItem `json:"items" nullable:"false" doc:"Newest refund first."`
 }
 
-var bulkRefunds = bulkOf{Filter: payout.Filter{Kind: payout.KindRefund}, ids: "refund_ids", one: "a refund", missing: CodeRefundNotFound,
+var bulkRefunds = bulkOf{PaymentFilter: staff.PaymentFilter{Kind: payout.KindRefund},
+	ids: "refund_ids", one: "a refund", missing: CodeRefundNotFound,
 	answer: func(b BulkRetried) any {
 		out := BulkRefundsRetried{DryRun: b.DryRun, Count: b.Count, Amount: b.Amount, More: b.More, Items: make([]BulkRefundItem, len(b.Items))}
 		for i, item := range b.Items {

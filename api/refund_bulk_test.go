@@ -9,6 +9,7 @@ import (
 	"hongbao/api"
 	"hongbao/internal/access"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 	"hongbao/test/wait"
 )
 
@@ -106,7 +107,7 @@ func TestBulkRetryOfRefunds(t *testing.T) {
 // provider.
 func (h *fixture) leaves(id, orderNo string) {
 	h.t.Helper()
-	w := payout.StaffWrite{Owner: "ops", Role: "operator", Reason: "r"}
+	w := staff.Write{Owner: "ops", Role: "operator", Reason: "r"}
 	books, err := h.store.DeclareRestored(h.t.Context(), w, 0, time.Now())
 	h.check(err)
 	h.check(h.store.NoteUndecided(h.t.Context(), id, orderNo, "d"))

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"hongbao/api"
-	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 	"hongbao/internal/store"
 )
 
@@ -41,7 +41,7 @@ func TestR13_DecisionsRefused(t *testing.T) {
 	if r.json(t, &ready); r.status != http.StatusOK || ready.Status != "degraded" || ready.Dependencies["books"].Status != "unavailable" {
 		t.Errorf("%s", r)
 	}
-	w := payout.StaffWrite{Owner: "op", Role: "operator", Reason: "r"}
+	w := staff.Write{Owner: "op", Role: "operator", Reason: "r"}
 	if _, err := h.store.EndRecovery(ctx, w, found, 7, "sandbox", nil); err != nil {
 		t.Fatal(err)
 	}

@@ -8,17 +8,17 @@ import (
 
 	"hongbao/internal/access"
 	"hongbao/internal/packet"
-	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 	"hongbao/internal/ticket"
 )
 
 // TicketKeys lists ticket keys and records their administration.
 type TicketKeys interface {
 	TicketKeys(ctx context.Context, f access.KeyFilter) ([]access.TicketKeyRecord, error)
-	AddTicketKey(ctx context.Context, w payout.StaffWrite, k access.TicketKeyRecord,
-		render func(access.TicketKeyRecord) (status int, body []byte)) (payout.StaffAnswer, error)
-	EndTicketKey(ctx context.Context, w payout.StaffWrite, id string,
-		render func(access.TicketKeyRecord) (status int, body []byte)) (payout.StaffAnswer, error)
+	AddTicketKey(ctx context.Context, w staff.Write, k access.TicketKeyRecord,
+		render func(access.TicketKeyRecord) (status int, body []byte)) (staff.Answer, error)
+	EndTicketKey(ctx context.Context, w staff.Write, id string,
+		render func(access.TicketKeyRecord) (status int, body []byte)) (staff.Answer, error)
 }
 
 // TicketKey is a ticket key in answers to staff. All its data is public.

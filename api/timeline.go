@@ -70,7 +70,7 @@ const temporalTimeout = 700 * time.Millisecond
 
 // timeline returns the events of a payment from every source, oldest first, and its runs. began
 // describes the first row of the payment.
-func (r *request) timeline(d payout.Detail, began payout.EventCode, workflowID string) ([]TimelineEntry, TemporalRuns, error) {
+func (r *request) timeline(d staff.PaymentDetail, began payout.EventCode, workflowID string) ([]TimelineEntry, TemporalRuns, error) {
 	ctx, cancel := context.WithTimeout(r.ctx, readTimeout)
 	defer cancel()
 	recorded, err := r.server.cfg.Store.Timeline(ctx, d)
@@ -127,7 +127,7 @@ func redisEntries(kind payout.Kind, p staff.Timeline) []TimelineEntry {
 }
 
 // storedEntries returns the events stored in MySQL.
-func storedEntries(d payout.Detail, began payout.EventCode) []TimelineEntry {
+func storedEntries(d staff.PaymentDetail, began payout.EventCode) []TimelineEntry {
 	out := []TimelineEntry{newTimelineEntry(payout.Event{At: d.CreatedAt, Source: "ledger", Event: began})}
 	for _, e := range d.Events {
 		out = append(out, newTimelineEntry(e))

@@ -134,7 +134,7 @@ func open(word string) (keys []string) {
 	case "hold_this", "hold_about", "hold_due":
 		add("packet", "payment")
 	case "releases":
-		for _, code := range payout.ReleaseCodes {
+		for _, code := range staff.ReleaseCodes {
 			add(string(code))
 		}
 	case "differs":

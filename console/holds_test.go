@@ -10,13 +10,14 @@ import (
 	"hongbao/internal/money"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // TestReleasesInWords: every part of what a release lets go is shown in the language of the page; the
 // sentence of the API is shown for a code that this version does not know.
 func TestReleasesInWords(t *testing.T) {
 	amount, one, many := money.Fen(1_234_500), 1, 1200
-	for _, code := range payout.ReleaseCodes {
+	for _, code := range staff.ReleaseCodes {
 		r := client.Releases{What: "another version's words", Parts: []client.ReleasePart{{Code: string(code), Amount: &amount}}}
 		if got := releasesText(chinese, r); strings.ContainsFunc(got, func(r rune) bool { return unicode.Is(unicode.Latin, r) }) {
 			t.Errorf("%s is %q in Chinese", code, got)

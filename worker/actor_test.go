@@ -7,12 +7,12 @@ import (
 	"testing"
 
 	"hongbao/internal/access"
-	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 	"hongbao/internal/store"
 )
 
 // by returns a write by the owner of an API key, which it creates if it is missing.
-func by(t testing.TB, s *store.Store, w payout.StaffWrite) payout.StaffWrite {
+func by(t testing.TB, s *store.Store, w staff.Write) staff.Write {
 	t.Helper()
 	hash := sha256.Sum256([]byte(w.Role + "/" + w.Owner))
 	w.KeyID = strings.ToLower(base32.StdEncoding.EncodeToString(hash[:])[:12])

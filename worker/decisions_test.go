@@ -17,7 +17,7 @@ import (
 // twoPersons decides about a payment, and another person agrees.
 func (r *rig) twoPersons(t *testing.T, id string, c payout.DecisionRequest) {
 	t.Helper()
-	r.agree(t, func(w payout.StaffWrite, render payout.DecisionAnswer) (payout.StaffAnswer, error) {
+	r.agree(t, func(w staff.Write, render staff.DecisionAnswer) (staff.Answer, error) {
 		return r.store.Decide(t.Context(), w, id, c, render)
 	})
 }
@@ -35,17 +35,17 @@ func (r *rig) notMoved(t *testing.T, p payout.Payment) {
 	if err != nil || len(found) != 1 {
 		t.Fatal(found, err)
 	}
-	r.agree(t, func(w payout.StaffWrite, render payout.DecisionAnswer) (payout.StaffAnswer, error) {
+	r.agree(t, func(w staff.Write, render staff.DecisionAnswer) (staff.Answer, error) {
 		return r.store.DecideBreak(t.Context(), w, found[0].ID, payout.DecisionRequest{Kind: payout.DecisionNotMoved, Evidence: "letter"}, render)
 	})
 }
 
 // agree makes one person decide, and another one approve it.
-func (r *rig) agree(t *testing.T, decide func(payout.StaffWrite, payout.DecisionAnswer) (payout.StaffAnswer, error)) {
+func (r *rig) agree(t *testing.T, decide func(staff.Write, staff.DecisionAnswer) (staff.Answer, error)) {
 	t.Helper()
 	var approval string
-	w := by(t, r.store, payout.StaffWrite{Owner: "finance", Role: "finance", Route: "POST /x", Key: rand.Text(), BodyHash: "h", Reason: "r"})
-	a, err := decide(w, func(d *payout.Decision, p payout.Row, err error) (int, []byte) {
+	w := by(t, r.store, staff.Write{Owner: "finance", Role: "finance", Route: "POST /x", Key: rand.Text(), BodyHash: "h", Reason: "r"})
+	a, err := decide(w, func(d *staff.Decision, p staff.PaymentRow, err error) (int, []byte) {
 		if err != nil || d.Status != payout.DecisionWaiting {
 			t.Errorf("a %s payment: %+v, %v", p.Status, d, err)
 			return 409, nil
@@ -58,7 +58,7 @@ func (r *rig) agree(t *testing.T, decide func(payout.StaffWrite, payout.Decision
 	}
 	w.Owner, w.Key = "finance2", rand.Text()
 	w = by(t, r.store, w)
-	a, err = r.store.AnswerApproval(t.Context(), w, approval, true, func(_ *payout.Decision, _ payout.Row, err error) (int, []byte) {
+	a, err = r.store.AnswerApproval(t.Context(), w, approval, true, func(_ *staff.Decision, _ staff.PaymentRow, err error) (int, []byte) {
 		if err != nil {
 			t.Error(err)
 			return 409, nil
@@ -223,11 +223,11 @@ func TestR5_ConcurrentDecisions(t *testing.T) {
 	for i, kind := range []payout.DecisionKind{payout.DecisionRetry, payout.DecisionCancel, payout.DecisionRetry, payout.DecisionMarkPaid} {
 		go func() {
 			out := result{kind: kind}
-			w := by(t, r.store, payout.StaffWrite{Owner: "finance" + strings.Repeat("i", i), Role: "finance", Route: "POST /x", Key: rand.Text(),
+			w := by(t, r.store, staff.Write{Owner: "finance" + strings.Repeat("i", i), Role: "finance", Route: "POST /x", Key: rand.Text(),
 				BodyHash: "h",
 				Reason:   "r"})
 			_, out.err = r.store.Decide(t.Context(), w, bad.ID, payout.DecisionRequest{Kind: kind, ApproveFrom: 100_000, Evidence: "e"},
-				func(_ *payout.Decision, _ payout.Row, err error) (int, []byte) {
+				func(_ *staff.Decision, _ staff.PaymentRow, err error) (int, []byte) {
 					out.refused = err
 					return 202, []byte("{}")
 				})

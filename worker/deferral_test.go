@@ -21,6 +21,7 @@ import (
 	"hongbao/internal/payout"
 	"hongbao/internal/pool"
 	"hongbao/internal/provider"
+	"hongbao/internal/staff"
 	"hongbao/internal/store"
 	"hongbao/test/harness"
 	"hongbao/test/wait"
@@ -179,9 +180,9 @@ func (r *deferralRig) metric(t testing.TB, name string, labels ...string) float6
 
 func (r *deferralRig) hold(t testing.TB, hold bool, key string) {
 	t.Helper()
-	w := by(t, r.store, payout.StaffWrite{Owner: "ops", Role: "ops", Route: fmt.Sprint("hold ", hold), Key: key, BodyHash: "h",
+	w := by(t, r.store, staff.Write{Owner: "ops", Role: "ops", Route: fmt.Sprint("hold ", hold), Key: key, BodyHash: "h",
 		Reason: "statement does not tie"})
-	_, err := r.store.HoldProvider(t.Context(), w, "sandbox", hold, func(payout.ProviderState) (int, []byte) { return 200, []byte("{}") })
+	_, err := r.store.HoldProvider(t.Context(), w, "sandbox", hold, func(staff.ProviderState) (int, []byte) { return 200, []byte("{}") })
 	if err != nil {
 		t.Fatal(err)
 	}

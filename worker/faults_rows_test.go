@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 	"hongbao/test/wait"
 )
 
@@ -153,7 +154,7 @@ var accountRows = []faultRow{
 		then: func(s *scene) {
 			wait.Until(s, "the packet is held", func() bool {
 				active := true
-				held, err := s.r.store.Holds(s.Context(), payout.HoldFilter{Active: &active, Name: s.packet.ID, Limit: 1})
+				held, err := s.r.store.Holds(s.Context(), staff.HoldFilter{Active: &active, Name: s.packet.ID, Limit: 1})
 				return err == nil && len(held) == 1
 			})
 			s.r.releases(s, payout.HoldPacket, s.packet.ID)

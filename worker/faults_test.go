@@ -19,6 +19,7 @@ import (
 
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 	"hongbao/test/night"
 	"hongbao/test/wait"
 )
@@ -366,7 +367,7 @@ type staffPayout struct {
 	Timeline []struct{ What string }
 }
 
-func (s *scene) checkStaffAPI(d payout.Detail) {
+func (s *scene) checkStaffAPI(d staff.PaymentDetail) {
 	s.Helper()
 	var shown staffPayout
 	if got := s.r.http(s, http.MethodGet, s.r.staff+"/v1/staff/payouts/"+s.id, s.r.keys[0], nil, &shown); got != http.StatusOK {
@@ -379,7 +380,7 @@ func (s *scene) checkStaffAPI(d payout.Detail) {
 	}
 	for _, p := range []staffPayout{shown, list.Items[0]} {
 		if p.ID != s.id || p.Status != string(d.Status) || p.OrderNo != d.OrderNo || p.Count != len(d.Attempts) || p.Workflow.ID != s.workflow() {
-			s.Errorf("shown as %+v, is %+v", p, d.Row)
+			s.Errorf("shown as %+v, is %+v", p, d.PaymentRow)
 		}
 		if (p.Failure == nil) != (d.Failure == nil) || p.Failure != nil && *p.Failure != *d.Failure {
 			s.Errorf("failure shown as %+v, is %+v", p.Failure, d.Failure)

@@ -9,6 +9,7 @@ import (
 
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 	"hongbao/test/wait"
 	"hongbao/workflows"
 )
@@ -175,10 +176,10 @@ func TestR5_FinanceRetryAfterConfirmedFailure(t *testing.T) {
 	c := r.grab(t, p.ID, "ice~frozen").Claim
 	failed := r.awaitPayout(t, c, payout.StatusFailed)
 	r.call(t, http.MethodPost, "/_unfreeze/"+url.PathEscape("ice~frozen"), nil, nil)
-	w := by(t, r.store, payout.StaffWrite{Owner: "finance", Role: "finance", Route: "POST /x", Key: failed.ID, BodyHash: "h",
+	w := by(t, r.store, staff.Write{Owner: "finance", Role: "finance", Route: "POST /x", Key: failed.ID, BodyHash: "h",
 		Reason: "unfrozen"})
 	answer, err := r.store.Decide(t.Context(), w, failed.ID, payout.DecisionRequest{Kind: payout.DecisionRetry, ApproveFrom: 100000},
-		func(d *payout.Decision, _ payout.Row, err error) (int, []byte) {
+		func(d *staff.Decision, _ staff.PaymentRow, err error) (int, []byte) {
 			if err != nil || d.Status != payout.DecisionCarriedOut {
 				t.Errorf("decision %+v, %v", d, err)
 			}

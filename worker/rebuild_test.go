@@ -17,6 +17,7 @@ import (
 	"hongbao/internal/money"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 	"hongbao/test/harness"
 	"hongbao/test/wait"
 )
@@ -339,7 +340,7 @@ func (r *rig) settled(t testing.TB, packets []packet.Packet) {
 		}
 		r.balanced(t, p)
 	}
-	found := must(r.store.VerifyLedger(t.Context(), func(v payout.Violation) error { t.Errorf("ledger: %+v", v); return nil }))(t)
+	found := must(r.store.VerifyLedger(t.Context(), func(v staff.Violation) error { t.Errorf("ledger: %+v", v); return nil }))(t)
 	if found.ViolationCount() > 0 {
 		t.Errorf("%d violations in the ledger", found.ViolationCount())
 	}

@@ -11,6 +11,7 @@ import (
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/internal/pool"
+	"hongbao/internal/staff"
 	"hongbao/internal/store"
 	"hongbao/test/harness"
 	"hongbao/test/wait"
@@ -219,7 +220,7 @@ func TestR13_RebuildStopsAfterRestore(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			if _, err := r.store.DeclareRestored(ctx, payout.StaffWrite{Owner: "op", Role: "operator", Reason: "restored"}, 0, until); err != nil {
+			if _, err := r.store.DeclareRestored(ctx, staff.Write{Owner: "op", Role: "operator", Reason: "restored"}, 0, until); err != nil {
 				t.Error(err)
 			}
 		}

@@ -19,6 +19,7 @@ import (
 	"hongbao/internal/payout"
 	"hongbao/internal/pool"
 	"hongbao/internal/recovery"
+	"hongbao/internal/staff"
 	"hongbao/internal/store"
 	"hongbao/test/harness"
 	"hongbao/test/night"
@@ -136,7 +137,7 @@ func (r *rig) beat(t testing.TB) {
 // declareRestored declares that MySQL is complete only until a time.
 func (r *rig) declareRestored(t testing.TB, until time.Time) {
 	t.Helper()
-	must(r.store.DeclareRestored(t.Context(), payout.StaffWrite{Owner: "ops", Role: "operator", Reason: "r"}, 0, until))(t)
+	must(r.store.DeclareRestored(t.Context(), staff.Write{Owner: "ops", Role: "operator", Reason: "r"}, 0, until))(t)
 }
 
 // recoveryRun is a recovery whose end operations follow up: they release the provider.
@@ -159,11 +160,11 @@ func (v *recoveryRun) Run(ctx context.Context) (recovery.Report, error) {
 func (r *rig) releases(t testing.TB, scope payout.HoldScope, name string) {
 	t.Helper()
 	active := true
-	for _, h := range must(r.store.Holds(t.Context(), payout.HoldFilter{Active: &active, Scope: scope, Name: name, Limit: 100}))(t) {
+	for _, h := range must(r.store.Holds(t.Context(), staff.HoldFilter{Active: &active, Scope: scope, Name: name, Limit: 100}))(t) {
 		for _, owner := range []string{"anna", "ben"} {
-			w := by(t, r.store, payout.StaffWrite{Owner: owner, Role: "finance", Route: fmt.Sprint("release ", h.ID), Key: owner, BodyHash: "h",
+			w := by(t, r.store, staff.Write{Owner: owner, Role: "finance", Route: fmt.Sprint("release ", h.ID), Key: owner, BodyHash: "h",
 				Reason: "looked at"})
-			must(r.store.ReleaseHold(t.Context(), w, h.ID, func(payout.Hold, payout.Releases) (int, []byte) { return 200, []byte("{}") }))(t)
+			must(r.store.ReleaseHold(t.Context(), w, h.ID, func(payout.Hold, staff.Releases) (int, []byte) { return 200, []byte("{}") }))(t)
 		}
 	}
 }
@@ -307,10 +308,10 @@ func (r *rig) deleted(t *testing.T, id string) {
 // decideOn makes a decision about a payout and returns the error, or the error of its state.
 func (r *rig) decideOn(t *testing.T, c packet.Claim, kind payout.DecisionKind, key string) error {
 	t.Helper()
-	w := by(t, r.store, payout.StaffWrite{Owner: "finance", Role: "finance", Route: "POST /x", Key: key, BodyHash: "h", Reason: "r"})
+	w := by(t, r.store, staff.Write{Owner: "finance", Role: "finance", Route: "POST /x", Key: key, BodyHash: "h", Reason: "r"})
 	var refused error
 	_, err := r.store.Decide(t.Context(), w, payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex), payout.DecisionRequest{Kind: kind},
-		func(_ *payout.Decision, _ payout.Row, err error) (int, []byte) {
+		func(_ *staff.Decision, _ staff.PaymentRow, err error) (int, []byte) {
 			refused = err
 			return 200, []byte("{}")
 		})
@@ -502,7 +503,7 @@ func (r *rig) goesOn(t *testing.T, l lost) {
 // verified checks the whole ledger, as the command does.
 func (r *rig) verified(t *testing.T) {
 	t.Helper()
-	found, err := r.store.VerifyLedger(t.Context(), func(v payout.Violation) error { t.Errorf("%+v", v); return nil })
+	found, err := r.store.VerifyLedger(t.Context(), func(v staff.Violation) error { t.Errorf("%+v", v); return nil })
 	if err != nil || found.ViolationCount() != 0 || found.Suspense != 0 {
 		t.Errorf("%+v, %v", found, err)
 	}

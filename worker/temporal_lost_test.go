@@ -20,6 +20,7 @@ import (
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/internal/pool"
+	"hongbao/internal/staff"
 	"hongbao/internal/store"
 	"hongbao/test/harness"
 	"hongbao/test/night"
@@ -123,10 +124,10 @@ func (b *books) confirm(t testing.TB, orderNo string) {
 
 func (r *rig) retry(t testing.TB, id string) {
 	t.Helper()
-	w := by(t, r.store, payout.StaffWrite{Owner: "finance", Role: "finance", Route: "POST /x", Key: rand.Text(), BodyHash: "h",
+	w := by(t, r.store, staff.Write{Owner: "finance", Role: "finance", Route: "POST /x", Key: rand.Text(), BodyHash: "h",
 		Reason: "unfrozen"})
 	_, err := r.store.Decide(t.Context(), w, id, payout.DecisionRequest{Kind: payout.DecisionRetry, ApproveFrom: 100000},
-		func(d *payout.Decision, _ payout.Row, err error) (int, []byte) {
+		func(d *staff.Decision, _ staff.PaymentRow, err error) (int, []byte) {
 			if err != nil || d.Status != payout.DecisionCarriedOut {
 				t.Errorf("decision %+v, %v", d, err)
 			}
@@ -286,9 +287,9 @@ func TestR3_TemporalLost(t *testing.T) {
 // hold stops the provider, or releases it.
 func (r *rig) hold(t testing.TB, hold bool) {
 	t.Helper()
-	w := by(t, r.store, payout.StaffWrite{Owner: "ops", Role: "ops", Route: fmt.Sprint("hold ", hold), Key: rand.Text(), BodyHash: "h",
+	w := by(t, r.store, staff.Write{Owner: "ops", Role: "ops", Route: fmt.Sprint("hold ", hold), Key: rand.Text(), BodyHash: "h",
 		Reason: "r"})
-	_, err := r.store.HoldProvider(t.Context(), w, "sandbox", hold, func(payout.ProviderState) (int, []byte) { return 200, []byte("{}") })
+	_, err := r.store.HoldProvider(t.Context(), w, "sandbox", hold, func(staff.ProviderState) (int, []byte) { return 200, []byte("{}") })
 	if err != nil {
 		t.Fatal(err)
 	}

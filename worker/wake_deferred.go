@@ -8,11 +8,12 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // Holds is the part of MySQL that stores holds of providers.
 type Holds interface {
-	ProviderState(ctx context.Context, name string) (payout.ProviderState, error)
+	ProviderState(ctx context.Context, name string) (staff.ProviderState, error)
 	WaitingToSend(ctx context.Context, provider string, limit int) ([]payout.Payment, error)
 }
 
@@ -60,7 +61,7 @@ func (w *Worker) wakeDeferred(ctx context.Context) error {
 	return nil
 }
 
-func (w *Worker) wakeDeferredOf(ctx context.Context, state payout.ProviderState) error {
+func (w *Worker) wakeDeferredOf(ctx context.Context, state staff.ProviderState) error {
 	waiting, err := w.cfg.Holds.WaitingToSend(ctx, state.Name, wakeMost)
 	if err != nil {
 		return err

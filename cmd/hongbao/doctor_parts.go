@@ -13,9 +13,9 @@ import (
 
 	"hongbao/internal/observe"
 	"hongbao/internal/packet"
-	"hongbao/internal/payout"
 	"hongbao/internal/pool"
 	"hongbao/internal/provider"
+	"hongbao/internal/staff"
 )
 
 // checkRedis checks Redis, which holds acknowledged claims.
@@ -211,7 +211,7 @@ func getJSON(ctx context.Context, address string, to any) error {
 }
 
 // held judges whether a person has stopped the provider.
-func (d *doctor) checkHold(state payout.ProviderState) {
+func (d *doctor) checkHold(state staff.ProviderState) {
 	if h := state.Hold; h != nil {
 		d.add("provider hold", verdictWarning, "hongbao providers release "+state.Name+" --reason ..., when the cause is gone.",
 			"Nothing is sent to %s since %s: %s (%s).", state.Name, formatTime(h.Since), h.Reason, h.By)

@@ -24,6 +24,7 @@ import (
 	"hongbao/internal/observe"
 	"hongbao/internal/payout"
 	"hongbao/internal/pool"
+	"hongbao/internal/staff"
 	"hongbao/internal/store"
 	"hongbao/test/harness"
 	"hongbao/test/wait"
@@ -485,7 +486,7 @@ func TestDoctorJudges(t *testing.T) {
 		"moved twice":       {health(observe.HealthSnapshot{Suspense: 300}), "ledger", verdictWarning, "300 fen"},
 		"a row of tomorrow": {health(observe.HealthSnapshot{Outbox: since(-time.Hour)}), "outbox", verdictOK, "the oldest for 0s"},
 		"held": {func(d *doctor) {
-			d.checkHold(payout.ProviderState{Name: "x", Hold: &payout.Hold{By: "ann", Reason: "r"}})
+			d.checkHold(staff.ProviderState{Name: "x", Hold: &payout.Hold{By: "ann", Reason: "r"}})
 		},
 			"provider hold", verdictWarning, "r (ann)"},
 	} {

@@ -9,6 +9,7 @@ import (
 
 	"hongbao/client"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 func newHoldsCommand(env environment) *cobra.Command {
@@ -170,10 +171,10 @@ func (t *staffCommand) printHold(item *client.HeldItem) error {
 }
 
 // releasesOf are the parts of what a release lets go.
-func releasesOf(r client.Releases) payout.Releases {
-	out := make(payout.Releases, len(r.Parts))
+func releasesOf(r client.Releases) staff.Releases {
+	out := make(staff.Releases, len(r.Parts))
 	for i, p := range r.Parts {
-		out[i].Code = payout.ReleaseCode(p.Code)
+		out[i].Code = staff.ReleaseCode(p.Code)
 		if p.Count != nil {
 			out[i].Count = *p.Count
 		}

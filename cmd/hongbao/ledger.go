@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 	"hongbao/internal/store"
 )
 
@@ -66,7 +66,7 @@ func verifyLedger(ctx context.Context, dsn Secret, out io.Writer, asJSON bool) e
 		return err
 	}
 	defer func() { _ = db.Close() }()
-	found, err := db.VerifyLedger(ctx, func(v payout.Violation) error {
+	found, err := db.VerifyLedger(ctx, func(v staff.Violation) error {
 		if asJSON {
 			return encodeJSON(out, v)
 		}
@@ -86,9 +86,9 @@ func verifyLedger(ctx context.Context, dsn Secret, out io.Writer, asJSON bool) e
 	return err
 }
 
-func showVerified(out io.Writer, v payout.VerifyReport) error {
+func showVerified(out io.Writer, v staff.VerifyReport) error {
 	rules := newGrid(out, "rule", "violations")
-	for _, rule := range payout.Rules {
+	for _, rule := range staff.Rules {
 		rules.row(rule, v.Violations[rule])
 	}
 	rules.render()

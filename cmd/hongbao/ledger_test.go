@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"hongbao/internal/devstack/stacktest"
-	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 	"hongbao/internal/store"
 )
 
@@ -44,13 +44,13 @@ func TestLedgerVerify(t *testing.T) {
 	}
 	code, out = run("ledger", "verify", "--json")
 	lines := strings.Split(strings.TrimSpace(out), "\n")
-	var summary payout.VerifyReport
+	var summary staff.VerifyReport
 	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &summary); err != nil || code != exitFailed || len(lines) != 3 ||
-		summary.Violations[payout.RuleUnknown] != 2 {
+		summary.Violations[staff.RuleUnknown] != 2 {
 		t.Errorf("%d %v %s", code, err, out)
 	}
-	var v payout.Violation
-	if err := json.Unmarshal([]byte(lines[0]), &v); err != nil || v.PacketID != id || v.Rule != payout.RuleUnknown {
+	var v staff.Violation
+	if err := json.Unmarshal([]byte(lines[0]), &v); err != nil || v.PacketID != id || v.Rule != staff.RuleUnknown {
 		t.Errorf("%v %s", err, lines[0])
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"hongbao/client"
 	"hongbao/internal/money"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 	"hongbao/internal/visible"
 )
 
@@ -343,7 +344,7 @@ func (d *staffStack) testUndecided(t *testing.T) {
 	other := paid["undecided~frozen"]
 	left, paid := d.grabbedPacket(10, "undecided~frozen") // listed first: it is newer
 	bad := paid["undecided~frozen"]
-	w := payout.StaffWrite{Owner: "op", Role: "operator", Reason: "r"}
+	w := staff.Write{Owner: "op", Role: "operator", Reason: "r"}
 	books, err := d.store.DeclareRestored(t.Context(), w, 0, time.Now())
 	d.check(err)
 	d.check(d.store.NoteUndecided(t.Context(), left, payout.OrderNo(bad, 2), "d"))

@@ -90,7 +90,7 @@ func TestDayClose(t *testing.T) {
 	look(b)
 	found, err := h.Store.Breaks(t.Context(), staff.BreakFilter{Limit: 10})
 	h.must(err)
-	w := h.By(t, payout.StaffWrite{Owner: "finance", Role: "finance", Route: "POST /x", Key: "k", BodyHash: "h", Reason: "r"})
+	w := h.By(t, staff.Write{Owner: "finance", Role: "finance", Route: "POST /x", Key: "k", BodyHash: "h", Reason: "r"})
 	_, err = h.Store.ResolveBreak(t.Context(), w, found[0].ID, func(staff.BreakRow) (int, []byte) { return 200, []byte("{}") })
 	h.must(err)
 	off.Add(int64(time.Hour))

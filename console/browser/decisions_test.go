@@ -154,7 +154,7 @@ func TestWhyNumberAndWhyNot(t *testing.T) {
 	undecided := h.grab(packet, "undecided~frozen", "")
 	gone := h.open(map[string]any{"sender_id": "s", "total_amount": 200, "share_count": 2, "split": "equal"})
 	maybe := h.grab(gone, "maybe~frozen", "")
-	w := payout.StaffWrite{Owner: "op", Role: "operator", Route: "r", Key: "k", BodyHash: "h", Reason: "r"}
+	w := staff.Write{Owner: "op", Role: "operator", Route: "r", Key: "k", BodyHash: "h", Reason: "r"}
 	books, err := h.Store.DeclareRestored(ctx, w, 0, time.Now())
 	h.must(err)
 	h.must(h.Store.NoteUndecided(ctx, packet, payout.OrderNo(undecided, 2), "d"))

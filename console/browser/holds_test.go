@@ -10,15 +10,16 @@ import (
 	"hongbao/internal/access"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 	"hongbao/test/wait"
 )
 
 // hold places a hold of operations through the store and returns its id.
 func (h *testbed) hold(scope payout.HoldScope, name, reason string) (id string) {
 	h.t.Helper()
-	w := payout.StaffWrite{Owner: h.ops.Key.Owner, Role: string(access.RoleOps), KeyID: h.ops.Key.ID, Route: "POST /test/holds", Key: name,
+	w := staff.Write{Owner: h.ops.Key.Owner, Role: string(access.RoleOps), KeyID: h.ops.Key.ID, Route: "POST /test/holds", Key: name,
 		BodyHash: "h", Reason: reason}
-	_, err := h.Store.PlaceHold(h.t.Context(), w, scope, name, func(hold payout.Hold, _ payout.Releases) (int, []byte) {
+	_, err := h.Store.PlaceHold(h.t.Context(), w, scope, name, func(hold payout.Hold, _ staff.Releases) (int, []byte) {
 		id = "h" + strconv.FormatInt(hold.ID, 10)
 		return http.StatusOK, []byte("{}")
 	})

@@ -273,11 +273,11 @@ func (s *site) missesNone(t *testing.T) {
 // decide makes a decision through the API as another user.
 func (h *testbed) decide(who harness.Owner, payoutID, action, reason string) {
 	h.t.Helper()
-	w := payout.StaffWrite{Owner: who.Key.Owner, Role: string(who.Key.Role), KeyID: who.Key.ID, Route: "POST /test/" + payoutID, Key: action,
+	w := staff.Write{Owner: who.Key.Owner, Role: string(who.Key.Role), KeyID: who.Key.ID, Route: "POST /test/" + payoutID, Key: action,
 		BodyHash: "h",
 		Reason:   reason}
 	_, err := h.Store.Decide(h.t.Context(), w, payoutID, payout.DecisionRequest{Kind: payout.DecisionKind(action), ApproveFrom: 100_000},
-		func(*payout.Decision, payout.Row, error) (int, []byte) { return http.StatusAccepted, []byte("{}") })
+		func(*staff.Decision, staff.PaymentRow, error) (int, []byte) { return http.StatusAccepted, []byte("{}") })
 	h.must(err)
 }
 
@@ -285,7 +285,7 @@ func (h *testbed) decide(who harness.Owner, payoutID, action, reason string) {
 func (h *testbed) compare(reason, account string) (runID string) {
 	h.t.Helper()
 	ctx := h.t.Context()
-	w := payout.StaffWrite{Owner: h.finance.Key.Owner, Role: string(access.RoleFinance), KeyID: h.finance.Key.ID,
+	w := staff.Write{Owner: h.finance.Key.Owner, Role: string(access.RoleFinance), KeyID: h.finance.Key.ID,
 		Route: "POST /test/reconciliations", Key: "k",
 		BodyHash: "h", Reason: reason}
 	_, err := h.Store.RequestReconciliation(ctx, w, "sandbox", payout.DayOf(time.Now(), time.UTC),

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 	"hongbao/test/wait"
 )
 
@@ -169,15 +170,15 @@ func TestAuditOfTheWorker(t *testing.T) {
 	id := h.open(map[string]any{"sender_id": "s", "total_amount": 200, "share_count": 2, "split": "equal"})
 	bad := h.grab(id, "bob~frozen", "")
 	h.decide(h.finance, bad, "cancel", "the account is gone")
-	waiting, err := h.Store.Approvals(ctx, payout.ApprovalFilter{Limit: 1})
+	waiting, err := h.Store.Approvals(ctx, staff.ApprovalFilter{Limit: 1})
 	h.must(err)
-	w := payout.StaffWrite{Owner: h.second.Key.Owner, Role: string(h.second.Key.Role), KeyID: h.second.Key.ID, Route: "POST /test/approve",
+	w := staff.Write{Owner: h.second.Key.Owner, Role: string(h.second.Key.Role), KeyID: h.second.Key.ID, Route: "POST /test/approve",
 		Key: "k", BodyHash: "h", Reason: "seen"}
 	_, err = h.Store.AnswerApproval(ctx, w, waiting[0].Decision.ApprovalID, true,
-		func(*payout.Decision, payout.Row, error) (int, []byte) { return http.StatusAccepted, []byte("{}") })
+		func(*staff.Decision, staff.PaymentRow, error) (int, []byte) { return http.StatusAccepted, []byte("{}") })
 	h.must(err)
 	wait.Until(h.t, "cancelled", func() bool { return h.drive(bad) == payout.StatusCancelled })
-	w = payout.StaffWrite{Owner: "op", Role: "butler", Reason: "restored"}
+	w = staff.Write{Owner: "op", Role: "butler", Reason: "restored"}
 	books, err := h.Store.DeclareRestored(ctx, w, 0, time.Now())
 	h.must(err)
 	_, err = h.Store.EndRecovery(ctx, w, books, 0, "sandbox", nil)

@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"testing"
 
-	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // odd contains an invisible control character, which the API refuses.
@@ -49,7 +49,7 @@ func TestTypedIsKept(t *testing.T) {
 	b.set("#mark-paid textarea[name=reason]", "two\nlines")
 	b.follow("#mark-paid button")
 	b.has(".note.good", "awaiting approval")
-	waiting, err := h.Store.Approvals(ctx, payout.ApprovalFilter{Limit: 1})
+	waiting, err := h.Store.Approvals(ctx, staff.ApprovalFilter{Limit: 1})
 	h.must(err)
 	if d := waiting[0].Decision; d.Reason != "two\nlines" || d.Evidence != "slip 1\nslip 2" {
 		t.Errorf("%+v", d)

@@ -71,7 +71,7 @@ func (a Attempt) reportedPaid() bool { return a.fate().paid() || a.LastAnswer() 
 // were shown. A failed or returned payment waits for the answers about its final numbers.
 func (p Payment) giveUp(attempts []Attempt, now time.Time) {
 	for i := range attempts {
-		if a := &attempts[i]; a.pastMemory(now) && !(a.fate() == FateEnded && p.decidable()) && !a.reportedPaid() {
+		if a := &attempts[i]; a.pastMemory(now) && !(a.fate() == FateEnded && p.Decidable()) && !a.reportedPaid() {
 			a.Consented = a.LastAnswer()
 		}
 	}

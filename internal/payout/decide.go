@@ -32,12 +32,12 @@ type DecisionRequest struct {
 	OnStatement bool
 }
 
-// decidable reports whether the payment waits for a decision of staff.
-func (p Payment) decidable() bool { return p.Status == StatusFailed || p.Status == StatusReturned }
+// Decidable reports whether the payment waits for a decision of staff.
+func (p Payment) Decidable() bool { return p.Status == StatusFailed || p.Status == StatusReturned }
 
 // cancellable reports whether the status permits a cancel. That of an open refund stops its sends,
 // and takes effect when no order number has moved money.
-func (p Payment) cancellable() bool { return p.decidable() || p.Kind == KindRefund && p.Status.Open() }
+func (p Payment) cancellable() bool { return p.Decidable() || p.Kind == KindRefund && p.Status.Open() }
 
 // canEnd reports whether staff may retry a payment, or mark it as paid: a failed or returned one; one
 // whose outcome is open after the provider's memory of its order number has ended. Money that moved
@@ -47,7 +47,7 @@ func canEnd(p Payment, attempts []Attempt, kind DecisionKind, now time.Time) boo
 	switch {
 	case p.Kind == KindCharge, kind == DecisionRetry && paid:
 		return false
-	case p.decidable(), kind == DecisionMarkPaid && p.Status == StatusUnknown && paid:
+	case p.Decidable(), kind == DecisionMarkPaid && p.Status == StatusUnknown && paid:
 		return true
 	case !p.Status.Open(), p.Status == StatusPending, kind == DecisionRetry && slices.ContainsFunc(attempts, Attempt.reportedPaid):
 		return false
@@ -134,7 +134,7 @@ func Decide(p *Payment, attempts []Attempt, kind DecisionKind, second bool, now 
 		}
 		p.Failure, p.DecidedAt = nil, now
 		// A success under one of the numbers has to be found soon: it is a break.
-		transfers := append(honoured, NewTransfer(outsideTransfer(p.Kind), p.ID, p.Amount))
+		transfers := append(honoured, NewTransfer(OutsideTransfer(p.Kind), p.ID, p.Amount))
 		return DecisionEffect{Status: DecisionCarriedOut, QueryAll: true, Transfers: transfers}, nil
 	}
 	if err := p.Move(StatusPending); err != nil {
@@ -231,8 +231,8 @@ func TakeBack(charge Status, cancelled []Attempt) TransferKind {
 	return ""
 }
 
-// outsideTransfer is the kind of ledger transfer for a payment made by other means.
-func outsideTransfer(k Kind) TransferKind {
+// OutsideTransfer is the kind of ledger transfer for a payment made by other means.
+func OutsideTransfer(k Kind) TransferKind {
 	if k == KindRefund {
 		return PostRefundPaidOutside
 	}

@@ -11,6 +11,9 @@ var ErrTransition = errors.New("status change not allowed")
 // ErrNotRetryable is returned when the payment's status does not permit the decision.
 var ErrNotRetryable = errors.New("status does not allow this decision")
 
+// ErrDecisionPending means that another decision about the payment waits for its approval.
+var ErrDecisionPending = errors.New("another decision is waiting")
+
 // Failure says why a payment failed or was returned, and what staff can do.
 type Failure struct {
 	Code       string `json:"code"`

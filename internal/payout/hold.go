@@ -134,20 +134,6 @@ func (h Hold) Stops(action HoldAction) bool {
 	return slices.Contains(stops[scope], action)
 }
 
-// HoldFilter selects holds for a list.
-type HoldFilter struct {
-	Active  *bool // nil: both
-	Scope   HoldScope
-	Name    string
-	Kind    HoldKind
-	NotBy   string // without holds whose release this person asked for in time and that wait for a second one
-	AfterID int64  // continues behind this one; 0: from the newest
-	Limit   int
-}
-
-// HoldAnswer renders the answer about a hold inside its transaction.
-type HoldAnswer func(h Hold, r Releases) (status int, body []byte)
-
 // RecoveryHold holds a packet about which a recovery could not decide. subject is the order number or
 // payment id in question, b the state of the restored MySQL: another recovery that does not know
 // either holds the packet again.

@@ -88,6 +88,9 @@ func (k TransferKind) Op(of Kind) Op {
 	return BookedMovement{Transfer: Transfer{Kind: k}, Payment: Payment{Kind: of}}.Op()
 }
 
+// NeverNegative are the accounts that hold only what was put into them before.
+var NeverNegative = []Account{AccountHolding, AccountOwed, AccountRefunding}
+
 // Transfer is one append-only entry of the ledger. Its reference, order number and kind, is unique,
 // so that it is recorded once.
 type Transfer struct {
@@ -107,8 +110,8 @@ func NewTransfer(kind TransferKind, orderNo string, amount money.Fen) Transfer {
 // Reference returns the unique key of the transfer.
 func (p Transfer) Reference() string { return p.OrderNo + ":" + string(p.Kind) }
 
-// successTransfer and returnTransfer map a kind of payment to its kinds of ledger transfer.
-func successTransfer(k Kind) TransferKind {
+// SuccessTransfer is the kind of ledger transfer when a payment of the kind succeeds.
+func SuccessTransfer(k Kind) TransferKind {
 	switch k {
 	case KindCharge:
 		return PostCharge
@@ -119,7 +122,8 @@ func successTransfer(k Kind) TransferKind {
 	}
 }
 
-func returnTransfer(k Kind) TransferKind {
+// ReturnTransfer is the kind of ledger transfer when a payment of the kind is returned.
+func ReturnTransfer(k Kind) TransferKind {
 	switch k {
 	case KindCharge:
 		return PostChargeReturned
@@ -185,11 +189,11 @@ func (b Balances) Imbalanced() bool {
 			return true
 		}
 	}
-	return b.parts() != b.ByKind[PostCharge]+b.ByKind[PostHonoured]-b.ByKind[PostVoided]
+	return b.Parts() != b.ByKind[PostCharge]+b.ByKind[PostHonoured]-b.ByKind[PostVoided]
 }
 
-// parts is the sum of paid, owed, held, refunding and refunded money.
-func (b Balances) parts() money.Fen {
+// Parts is the sum of paid, owed, held, refunding and refunded money.
+func (b Balances) Parts() money.Fen {
 	return b.Paid() + b.Refunded() + b.ByAccount[AccountHolding] + b.ByAccount[AccountOwed] + b.ByAccount[AccountRefunding]
 }
 

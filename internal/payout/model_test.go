@@ -208,7 +208,7 @@ func (l *adversary) Check(t *rapid.T) {
 		t.Fatalf("%s with failure %+v", l.p.Status, l.p.Failure)
 	}
 	wanted := slices.ContainsFunc(l.attempts, func(a Attempt) bool { return a.wanted() })
-	if l.p.OpenDecision != "" && !l.p.decidable() && !(l.p.OpenDecision == DecisionNotMoved && l.p.inFlight()) {
+	if l.p.OpenDecision != "" && !l.p.Decidable() && !(l.p.OpenDecision == DecisionNotMoved && l.p.inFlight()) {
 		t.Fatalf("%s, deciding %s", l.p.Status, l.p.OpenDecision)
 	}
 	if step := l.step(); (l.p.Status.Open() || wanted || l.p.OpenDecision != "") == (step.Do == ActionEnd) {

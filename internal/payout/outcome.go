@@ -58,7 +58,7 @@ func (s *Settlement) book(now time.Time) {
 	a := &s.Attempt
 	a.Booked = true
 	s.end(now)
-	s.Transfers = append(s.Transfers, NewTransfer(successTransfer(s.Payment.Kind), a.OrderNo, s.Payment.Amount))
+	s.Transfers = append(s.Transfers, NewTransfer(SuccessTransfer(s.Payment.Kind), a.OrderNo, s.Payment.Amount))
 }
 
 func (s *Settlement) secondSuccess(now time.Time) {
@@ -191,7 +191,7 @@ func (s *Settlement) returned(o Observation, now time.Time) error {
 	s.end(now)
 	if !a.ReturnBooked {
 		a.ReturnBooked = true
-		s.Transfers = append(s.Transfers, NewTransfer(returnTransfer(p.Kind), a.OrderNo, p.Amount))
+		s.Transfers = append(s.Transfers, NewTransfer(ReturnTransfer(p.Kind), a.OrderNo, p.Amount))
 	}
 	return nil
 }

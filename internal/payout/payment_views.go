@@ -42,38 +42,6 @@ type DueRun struct {
 	Tries   int       // starts and wake-ups before this one
 }
 
-// Filter selects payments for a list, newest first. Zero members do not filter.
-type Filter struct {
-	Kind Kind
-	// IncludeHonours, with KindPayout: share conflicts too (rule R10).
-	IncludeHonours bool
-	PacketID       string
-	UserID         string
-	OrderNo        string
-	ProviderRef    string // the provider's reference, of any attempt
-	Status         Status
-	FailureCode    string
-	CreatedTo      time.Time // created at or before
-	// LateBefore, with KindRefund: not final, and due by then. The refund of the remainder is due
-	// when the packet expires or, if earlier, its books close; that of a cancelled payout at the
-	// cancel.
-	LateBefore time.Time
-	AmountMin  money.Fen
-	AmountMax  money.Fen
-	// AfterTime and AfterID continue a list behind its last item.
-	AfterTime time.Time
-	AfterID   string
-	Limit     int
-}
-
-// Row is a payment as lists show it.
-type Row struct {
-	Payment
-	OrderNo      string // of the current attempt, "" before the first
-	ProviderRef  string
-	AttemptCount int
-}
-
 // ClaimRef identifies a claim for looking up its payout.
 type ClaimRef struct {
 	PacketID   string
@@ -85,13 +53,6 @@ type ClaimRef struct {
 type PayoutProgress struct {
 	ID     string
 	Status Status
-}
-
-// Detail is everything known about one payment.
-type Detail struct {
-	Row
-	Attempts []Attempt
-	Events   []Event
 }
 
 // DecisionKind is what staff decided.
@@ -126,56 +87,6 @@ const (
 	DecisionExpired    DecisionStatus = "expired"   // no second person in time
 	DecisionWithdrawn  DecisionStatus = "withdrawn" // by its author before an answer, or an open cancel by finance
 )
-
-// Decision is one decision of staff about one payment.
-type Decision struct {
-	ID        string
-	PaymentID string
-	Kind      DecisionKind
-	Reason    string
-	By        string
-	Role      string
-	KeyID     string // the API key it was made with
-	Status    DecisionStatus
-	CreatedAt time.Time
-	// ApprovalID and ExpiresAt are set when a second person has to approve.
-	ApprovalID string
-	ExpiresAt  time.Time
-	Evidence   string // of mark_paid, moved and not_moved
-	// OrderNo and BreakID are the order number and the break that moved and not_moved are about.
-	OrderNo string
-	BreakID int64
-	// PreviewHash is Preview.Hash of the shown preview, when a second person has to approve.
-	PreviewHash []byte
-	// ApprovedBy and ApproveReason are those of the second person, who approved or rejected. Of a
-	// decision that was withdrawn before an answer, ApproveReason is the reason of the withdrawal.
-	ApprovedBy    string
-	ApproveKeyID  string // of the key that answered, or withdrew
-	ApproveReason string
-	EndedAt       time.Time
-}
-
-// Approval is a decision that needs, or needed, a second person, with its payment.
-type Approval struct {
-	Decision Decision
-	Row      Row
-	// Preview is what a waiting decision would do now; nil when the state no longer permits it, and
-	// of other decisions.
-	Preview *Preview
-	// Changed: a waiting decision would no longer do what was shown when it was made.
-	Changed bool
-}
-
-// ApprovalFilter selects approvals, newest first. Zero members do not filter.
-type ApprovalFilter struct {
-	Status    DecisionStatus
-	PaymentID string // the payment that they are about
-	NotBy     string // excludes this person's decisions; with Status waiting: what waits for this person
-	// AfterTime and AfterID (of the approval) continue a list behind its last item.
-	AfterTime time.Time
-	AfterID   string
-	Limit     int
-}
 
 // Balances are the sums of a packet's ledger.
 type Balances struct {

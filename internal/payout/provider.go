@@ -3,7 +3,6 @@ package payout
 import (
 	"errors"
 	"fmt"
-	"time"
 )
 
 // ErrUnknownNotification means that a notification carries the provider's signature, but not in a
@@ -39,17 +38,6 @@ func (a Adapter) Assign(p *Payment) error {
 	p.ProviderAccount = a.Account
 	return nil
 }
-
-// ProviderState is the hold of a provider. Hold is nil while payments go out; ReleasedAt is when
-// the last hold ended, zero if there was none.
-type ProviderState struct {
-	Name       string
-	Hold       *Hold
-	ReleasedAt time.Time
-}
-
-// ProviderAnswer renders the answer of a hold or release inside its transaction.
-type ProviderAnswer func(p ProviderState) (status int, body []byte)
 
 // Deferral says why a due send waits. A deferred payment has no order number reserved and no send
 // recorded; it is retried automatically.

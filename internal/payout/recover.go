@@ -26,7 +26,7 @@ func RecordRecovered(p *Payment, a *Attempt, l Limits, sentAt, now time.Time) er
 	case p.Kind == KindHonour: // the decision to honour it is not in MySQL
 		return fmt.Errorf("share conflict %s has order number %d: %w", p.ID, a.No, ErrUndecided)
 	case p.Status == StatusPending:
-	case p.decidable(), p.Status == StatusUnknown && p.Attempt > 0:
+	case p.Decidable(), p.Status == StatusUnknown && p.Attempt > 0:
 		path = append([]Status{StatusPending}, path...)
 	default:
 		return fmt.Errorf("payment %s is %s and has order number %d: %w", p.ID, p.Status, a.No, ErrUndecided)

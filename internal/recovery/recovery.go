@@ -19,13 +19,14 @@ import (
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/internal/pool"
+	"hongbao/internal/staff"
 )
 
 // Books is the part of MySQL that stores that MySQL was restored.
 type Books interface {
 	CompareHeartbeat(ctx context.Context, known int64) (payout.MySQLState, error)
-	DeclareRestored(ctx context.Context, w payout.StaffWrite, known int64, until time.Time) (payout.MySQLState, error)
-	EndRecovery(ctx context.Context, w payout.StaffWrite, found payout.MySQLState, known int64, provider string, report any) (
+	DeclareRestored(ctx context.Context, w staff.Write, known int64, until time.Time) (payout.MySQLState, error)
+	EndRecovery(ctx context.Context, w staff.Write, found payout.MySQLState, known int64, provider string, report any) (
 		payout.MySQLState, error)
 	NoteUndecided(ctx context.Context, packetID, subject, detail string) error
 	activities.Clock
@@ -236,8 +237,8 @@ func (r *Recovery) Run(ctx context.Context) (Report, error) {
 	return r.report, r.Pools.RaiseBooksNumber(ctx, books.Heartbeat)
 }
 
-func (r *Recovery) write(reason string) payout.StaffWrite {
-	return payout.StaffWrite{Owner: r.By, Role: "operator", Reason: reason}
+func (r *Recovery) write(reason string) staff.Write {
+	return staff.Write{Owner: r.By, Role: "operator", Reason: reason}
 }
 
 // begin compares MySQL with the copy of its number, as every process does, and determines from

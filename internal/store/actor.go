@@ -4,14 +4,14 @@ import (
 	"fmt"
 
 	"hongbao/internal/access"
-	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // actor checks that the key of a staff write is usable, and blocks its revocation until commit: an
 // API process may have a stale copy of the key. All administrator keys are locked in one order,
 // since an administrator's write may lock them too. access.ErrActorKeyEnded: the key is unknown,
 // ended, or of another person.
-func (tx tx) actor(w payout.StaffWrite) error {
+func (tx tx) actor(w staff.Write) error {
 	if w.Role == string(access.RoleAdmin) {
 		_, err := tx.administrators(w)
 		return err
@@ -27,6 +27,6 @@ func (tx tx) actor(w payout.StaffWrite) error {
 }
 
 // authorizes reports whether a key is usable and is the key of a staff write.
-func (tx tx) authorizes(k access.KeyRecord, w payout.StaffWrite) bool {
+func (tx tx) authorizes(k access.KeyRecord, w staff.Write) bool {
 	return k.ID == w.KeyID && k.Status(tx.now) == access.KeyActive && string(k.Role) == w.Role && k.Owner == w.Owner && k.Role.Staff()
 }

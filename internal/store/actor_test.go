@@ -18,7 +18,7 @@ import (
 )
 
 // by returns a write with an active key of its owner; the key is created when missing.
-func by(t testing.TB, s *Store, w payout.StaffWrite) payout.StaffWrite {
+func by(t testing.TB, s *Store, w staff.Write) staff.Write {
 	t.Helper()
 	hash := sha256.Sum256([]byte(w.Role + "/" + w.Owner))
 	w.KeyID = strings.ToLower(base32.StdEncoding.EncodeToString(hash[:])[:12])
@@ -37,60 +37,60 @@ func TestEndedKeyWritesNothing(t *testing.T) {
 	fail(t, s, id)
 	must(t, s.EnsureApp(ctx, access.App{ID: "mall", Name: "Mall", Salt: []byte("salt")}))
 	body := []byte("{}")
-	ways := map[string]func(w payout.StaffWrite) error{
-		"Decide":           func(w payout.StaffWrite) error { return errOnly(s.Decide(ctx, w, id, retryCommand, render)) },
-		"AnswerApproval":   func(w payout.StaffWrite) error { return errOnly(s.AnswerApproval(ctx, w, "anone", true, render)) },
-		"WithdrawApproval": func(w payout.StaffWrite) error { return errOnly(s.WithdrawApproval(ctx, w, "anone", render)) },
-		"WithdrawCancel":   func(w payout.StaffWrite) error { return errOnly(s.WithdrawCancel(ctx, w, id, render)) },
-		"DecideConflict": func(w payout.StaffWrite) error {
+	ways := map[string]func(w staff.Write) error{
+		"Decide":           func(w staff.Write) error { return errOnly(s.Decide(ctx, w, id, retryCommand, render)) },
+		"AnswerApproval":   func(w staff.Write) error { return errOnly(s.AnswerApproval(ctx, w, "anone", true, render)) },
+		"WithdrawApproval": func(w staff.Write) error { return errOnly(s.WithdrawApproval(ctx, w, "anone", render)) },
+		"WithdrawCancel":   func(w staff.Write) error { return errOnly(s.WithdrawCancel(ctx, w, id, render)) },
+		"DecideConflict": func(w staff.Write) error {
 			return errOnly(s.DecideConflict(ctx, w, id, payout.DecisionRetry, func(payout.ConflictPlan, error) (int, []byte) { return 200, body }))
 		},
-		"PlanBulk": func(w payout.StaffWrite) error {
+		"PlanBulk": func(w staff.Write) error {
 			_, _, err := s.PlanBulk(ctx, w, []string{id})
 			return err
 		},
-		"PlanRecall": func(w payout.StaffWrite) error {
-			return errOnly(s.PlanRecall(ctx, w, newID(), func(context.Context) (payout.Recall, error) {
-				return payout.Recall{Refused: payout.StaffAnswer{Status: 409, Body: body}}, nil
+		"PlanRecall": func(w staff.Write) error {
+			return errOnly(s.PlanRecall(ctx, w, newID(), func(context.Context) (staff.Recall, error) {
+				return staff.Recall{Refused: staff.Answer{Status: 409, Body: body}}, nil
 			}))
 		},
-		"HoldProvider": func(w payout.StaffWrite) error {
+		"HoldProvider": func(w staff.Write) error {
 			return errOnly(s.HoldProvider(ctx, w, provider, true, renderProvider))
 		},
-		"PlaceHold": func(w payout.StaffWrite) error {
+		"PlaceHold": func(w staff.Write) error {
 			return errOnly(s.PlaceHold(ctx, w, payout.HoldProvider, provider, renderHold))
 		},
-		"ReleaseHold": func(w payout.StaffWrite) error { return errOnly(s.ReleaseHold(ctx, w, 1<<40, renderHold)) },
-		"RequestReconciliation": func(w payout.StaffWrite) error {
+		"ReleaseHold": func(w staff.Write) error { return errOnly(s.ReleaseHold(ctx, w, 1<<40, renderHold)) },
+		"RequestReconciliation": func(w staff.Write) error {
 			return errOnly(s.RequestReconciliation(ctx, w, provider, "2026-02-17", func(staff.Reconciliation) (int, []byte) { return 202, body }))
 		},
-		"ResolveBreak": func(w payout.StaffWrite) error {
+		"ResolveBreak": func(w staff.Write) error {
 			return errOnly(s.ResolveBreak(ctx, w, 1<<40, func(staff.BreakRow) (int, []byte) { return 200, body }))
 		},
-		"DecideBreak": func(w payout.StaffWrite) error {
+		"DecideBreak": func(w staff.Write) error {
 			return errOnly(s.DecideBreak(ctx, w, 1<<40, payout.DecisionRequest{Kind: payout.DecisionMoved}, render))
 		},
-		"StopCampaign": func(w payout.StaffWrite) error {
+		"StopCampaign": func(w staff.Write) error {
 			return errOnly(s.StopCampaign(ctx, w, "none", campaign.StatusPaused, func(campaign.Campaign, bool) (int, []byte) { return 200, body }))
 		},
-		"IssueKey": func(w payout.StaffWrite) error {
+		"IssueKey": func(w staff.Write) error {
 			k := access.KeyRecord{Key: access.Key{ID: "new", Role: access.RoleFinance, Owner: "x", SecretHash: make([]byte, 32)}}
 			return errOnly(s.IssueKey(ctx, w, k, 0, func(access.KeyRecord) (int, []byte) { return 201, body }))
 		},
-		"RotateKey": func(w payout.StaffWrite) error {
+		"RotateKey": func(w staff.Write) error {
 			return errOnly(s.RotateKey(ctx, w, "none", access.Key{}, 0, 0, func(_, _ access.KeyRecord, _ error) (int, []byte) { return 201, body }))
 		},
-		"EndKey": func(w payout.StaffWrite) error {
+		"EndKey": func(w staff.Write) error {
 			return errOnly(s.EndKey(ctx, w, "none", func(access.KeyRecord, error) (int, []byte) { return 200, body }))
 		},
-		"ApproveKey": func(w payout.StaffWrite) error {
+		"ApproveKey": func(w staff.Write) error {
 			return errOnly(s.ApproveKey(ctx, w, "none", func(access.KeyRecord, error) (int, []byte) { return 200, body }))
 		},
-		"AddTicketKey": func(w payout.StaffWrite) error {
+		"AddTicketKey": func(w staff.Write) error {
 			k := access.TicketKeyRecord{TicketKey: access.TicketKey{ID: "kid", AppID: "mall", Public: make([]byte, 32)}}
 			return errOnly(s.AddTicketKey(ctx, w, k, func(access.TicketKeyRecord) (int, []byte) { return 201, body }))
 		},
-		"EndTicketKey": func(w payout.StaffWrite) error {
+		"EndTicketKey": func(w staff.Write) error {
 			return errOnly(s.EndTicketKey(ctx, w, "kid", func(access.TicketKeyRecord) (int, []byte) { return 200, body }))
 		},
 	}
@@ -98,7 +98,7 @@ func TestEndedKeyWritesNothing(t *testing.T) {
 	for m := range reflect.TypeFor[*Store]().Methods() {
 		takes := false
 		for in := range m.Type.Ins() {
-			takes = takes || in == reflect.TypeFor[payout.StaffWrite]()
+			takes = takes || in == reflect.TypeFor[staff.Write]()
 		}
 		ends := m.Name == "EndBulk" || m.Name == "EndRecall"
 		byCommand := m.Name == "DeclareRestored" || m.Name == "EndRecovery" // by the machine's operator, without a key
@@ -113,12 +113,12 @@ func TestEndedKeyWritesNothing(t *testing.T) {
 			if strings.Contains(name, "Key") && role != access.RoleAdmin {
 				continue
 			}
-			ended := func(what string, end func(w *payout.StaffWrite)) {
-				w := by(t, s, payout.StaffWrite{Owner: name + string(role) + what, Role: string(role), Route: name, Key: what, BodyHash: "h",
+			ended := func(what string, end func(w *staff.Write)) {
+				w := by(t, s, staff.Write{Owner: name + string(role) + what, Role: string(role), Route: name, Key: what, BodyHash: "h",
 					Reason: "r"})
 				if what == "replayed" {
 					must(t, s.inTx(ctx, failpoint.Administration, func(tx tx) error {
-						return tx.storeAnswer(w, payout.StaffAnswer{Status: 200, Body: body})
+						return tx.storeAnswer(w, staff.Answer{Status: 200, Body: body})
 					}))
 				}
 				end(&w)
@@ -130,16 +130,16 @@ func TestEndedKeyWritesNothing(t *testing.T) {
 					t.Errorf("%s, %s, %s: %s is %s", name, role, what, before, after)
 				}
 			}
-			revoke := func(w *payout.StaffWrite) { must(t, errOnly(s.RevokeKey(ctx, w.KeyID))) }
+			revoke := func(w *staff.Write) { must(t, errOnly(s.RevokeKey(ctx, w.KeyID))) }
 			ended("revoked", revoke)
 			ended("replayed", revoke)
-			ended("expired", func(w *payout.StaffWrite) {
+			ended("expired", func(w *staff.Write) {
 				must(t, s.db.Exec("UPDATE api_keys SET expires_at = ? WHERE id = ?", c.now(), w.KeyID).Error)
 			})
-			ended("of nobody", func(w *payout.StaffWrite) { w.KeyID = "222222222222" })
-			ended("none", func(w *payout.StaffWrite) { w.KeyID = "" })
-			ended("of another", func(w *payout.StaffWrite) { w.Owner += " too" })
-			ended("of another role", func(w *payout.StaffWrite) { w.Role = string(access.RoleOps) })
+			ended("of nobody", func(w *staff.Write) { w.KeyID = "222222222222" })
+			ended("none", func(w *staff.Write) { w.KeyID = "" })
+			ended("of another", func(w *staff.Write) { w.Owner += " too" })
+			ended("of another role", func(w *staff.Write) { w.Role = string(access.RoleOps) })
 		}
 	}
 }
@@ -157,7 +157,7 @@ func TestRevocationWaitsForAWrite(t *testing.T) {
 		_, err := s.RevokeKey(ctx, w.KeyID)
 		revoked <- err
 	}()
-	answer, err := s.staffWrite(ctx, failpoint.Decide, w, func(tx) (payout.StaffAnswer, error) {
+	answer, err := s.staffWrite(ctx, failpoint.Decide, w, func(tx) (staff.Answer, error) {
 		close(inside)
 		wait.Until(t, "the revocation waits for a lock", func() bool {
 			return query[int](t, s, "SELECT COUNT(*) FROM information_schema.INNODB_TRX WHERE trx_state = 'LOCK WAIT'") > 0 || len(revoked) > 0
@@ -165,7 +165,7 @@ func TestRevocationWaitsForAWrite(t *testing.T) {
 		if len(revoked) > 0 {
 			t.Error("revoked while a write was under way")
 		}
-		return payout.StaffAnswer{Status: 200, Body: []byte("{}")}, nil
+		return staff.Answer{Status: 200, Body: []byte("{}")}, nil
 	})
 	if err != nil || answer.Status != 200 {
 		t.Errorf("%+v, %v", answer, err)

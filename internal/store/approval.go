@@ -9,6 +9,7 @@ import (
 
 	"hongbao/internal/access"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 type decisionRow struct {
@@ -37,8 +38,8 @@ func (decisionRow) TableName() string { return "decisions" }
 
 // decision returns the decision. One that waited too long is returned as expired, although its row
 // still says waiting.
-func (r decisionRow) decision(now time.Time) payout.Decision {
-	d := payout.Decision{ID: r.ID, PaymentID: r.PaymentID, Kind: payout.DecisionKind(r.Kind), Reason: r.Reason, By: r.DecidedBy, Role: r.Role,
+func (r decisionRow) decision(now time.Time) staff.Decision {
+	d := staff.Decision{ID: r.ID, PaymentID: r.PaymentID, Kind: payout.DecisionKind(r.Kind), Reason: r.Reason, By: r.DecidedBy, Role: r.Role,
 		KeyID:  orEmpty(r.KeyID),
 		Status: payout.DecisionStatus(r.Status), CreatedAt: r.CreatedAt.UTC(), ApprovalID: orEmpty(r.ApprovalID), ExpiresAt: orZero(r.ExpiresAt),
 		Evidence: orEmpty(r.Evidence), OrderNo: orEmpty(r.OrderNo), ApprovedBy: orEmpty(r.ApprovedBy), ApproveKeyID: orEmpty(r.ApproveKeyID),
@@ -63,7 +64,7 @@ func (tx tx) liveDecision(paymentID string, status payout.DecisionStatus) (r dec
 }
 
 // casDecision is the only writer of decisions.status. It keeps a stored approver.
-func (tx tx) casDecision(from payout.DecisionStatus, d payout.Decision) error {
+func (tx tx) casDecision(from payout.DecisionStatus, d staff.Decision) error {
 	res := tx.Exec(`UPDATE decisions SET status = ?, ended_at = ?, approved_by = COALESCE(?, approved_by),
 		approve_key_id = COALESCE(?, approve_key_id), approve_reason = COALESCE(?, approve_reason) WHERE id = ? AND status = ?`,
 		string(d.Status), optTime(d.EndedAt), optString(d.ApprovedBy), optString(d.ApproveKeyID), optString(d.ApproveReason), d.ID, string(from))
@@ -76,13 +77,13 @@ func (tx tx) casDecision(from payout.DecisionStatus, d payout.Decision) error {
 	return nil
 }
 
-func (tx tx) decisionOf(approvalID string, lock bool) (payout.Decision, error) {
+func (tx tx) decisionOf(approvalID string, lock bool) (staff.Decision, error) {
 	var r decisionRow
 	if err := tx.locking(lock).Where("approval_id = ?", approvalID).Limit(1).Find(&r).Error; err != nil {
-		return payout.Decision{}, err
+		return staff.Decision{}, err
 	}
 	if r.ID == "" {
-		return payout.Decision{}, fmt.Errorf("approval %s: %w", approvalID, ErrNotFound)
+		return staff.Decision{}, fmt.Errorf("approval %s: %w", approvalID, ErrNotFound)
 	}
 	return r.decision(tx.now), nil
 }
@@ -90,21 +91,21 @@ func (tx tx) decisionOf(approvalID string, lock bool) (payout.Decision, error) {
 // AnswerApproval approves a waiting decision and carries it out like Decide, or rejects it. The
 // state is checked again. A decision that it no longer permits ends as overtaken and is refused. One
 // whose effect differs from the preview shown at its creation is refused with payout.ChangedError
-// and keeps waiting. Errors: ErrNotFound, payout.ErrSelfApproval, payout.ErrKeyReused,
+// and keeps waiting. Errors: ErrNotFound, payout.ErrSelfApproval, staff.ErrKeyReused,
 // payout.ErrMySQLRestored, ErrUnavailable.
-func (s *Store) AnswerApproval(ctx context.Context, w payout.StaffWrite, approvalID string, agree bool,
-	render payout.DecisionAnswer) (payout.StaffAnswer, error) {
-	return s.onDecision(ctx, w, approvalID, func(tx tx, row paymentRow, attempts []payout.Attempt, d payout.Decision) (payout.StaffAnswer,
+func (s *Store) AnswerApproval(ctx context.Context, w staff.Write, approvalID string, agree bool,
+	render staff.DecisionAnswer) (staff.Answer, error) {
+	return s.onDecision(ctx, w, approvalID, func(tx tx, row paymentRow, attempts []payout.Attempt, d staff.Decision) (staff.Answer,
 		error) {
 		return tx.answerAbout(w, row, attempts, d, agree, render)
 	})
 }
 
 // answerAbout is the second person's answer to a decision about a locked payment, unless a hold stops it.
-func (tx tx) answerAbout(w payout.StaffWrite, row paymentRow, attempts []payout.Attempt, d payout.Decision, agree bool,
-	render payout.DecisionAnswer) (payout.StaffAnswer, error) {
+func (tx tx) answerAbout(w staff.Write, row paymentRow, attempts []payout.Attempt, d staff.Decision, agree bool,
+	render staff.DecisionAnswer) (staff.Answer, error) {
 	if access.SamePerson(d.By, w.Owner) {
-		return payout.StaffAnswer{}, payout.ErrSelfApproval
+		return staff.Answer{}, payout.ErrSelfApproval
 	}
 	action := payout.ActionResolve // to reject it
 	if agree {
@@ -117,7 +118,7 @@ func (tx tx) answerAbout(w payout.StaffWrite, row paymentRow, attempts []payout.
 	return answerDecision(row, attempts, p, &d, err, render)
 }
 
-func (tx tx) answer(w payout.StaffWrite, row paymentRow, attempts []payout.Attempt, d *payout.Decision, agree bool) (payout.Payment,
+func (tx tx) answer(w staff.Write, row paymentRow, attempts []payout.Attempt, d *staff.Decision, agree bool) (payout.Payment,
 	error) {
 	p := row.payment()
 	if err := tx.fillTakenBack(&p); err != nil {
@@ -162,7 +163,7 @@ func (tx tx) answer(w payout.StaffWrite, row paymentRow, attempts []payout.Attem
 // previewDecision returns what a waiting decision would do now, and whether that differs from the preview
 // shown at its creation. That a statement shows the money of a moved is checked when it is carried
 // out. Errors: as payout.PreviewDecision.
-func previewDecision(p payout.Payment, attempts []payout.Attempt, d payout.Decision, now time.Time) (v payout.Preview, changed bool,
+func previewDecision(p payout.Payment, attempts []payout.Attempt, d staff.Decision, now time.Time) (v payout.Preview, changed bool,
 	err error) {
 	v, err = payout.PreviewDecision(p, attempts, payout.DecisionRequest{Kind: d.Kind, OrderNo: d.OrderNo, OnStatement: true}, now)
 	return v, err != nil || !bytes.Equal(v.Hash[:], d.PreviewHash), err
@@ -170,7 +171,7 @@ func previewDecision(p payout.Payment, attempts []payout.Attempt, d payout.Decis
 
 // Approvals lists decisions that need or needed an approval, newest first, with their payments.
 // Errors: ErrUnavailable.
-func (s *Store) Approvals(ctx context.Context, f payout.ApprovalFilter) ([]payout.Approval, error) {
+func (s *Store) Approvals(ctx context.Context, f staff.ApprovalFilter) ([]staff.Approval, error) {
 	now, err := s.Clock(ctx)
 	if err != nil {
 		return nil, err
@@ -217,7 +218,7 @@ func (s *Store) Approvals(ctx context.Context, f payout.ApprovalFilter) ([]payou
 	if err != nil {
 		return nil, err
 	}
-	out := make([]payout.Approval, len(rows))
+	out := make([]staff.Approval, len(rows))
 	for i, r := range rows {
 		row, found := about[r.PaymentID]
 		if !found {
@@ -254,8 +255,8 @@ func (s *Store) waitingDecisions(ctx context.Context) (row backlogRow, err error
 }
 
 // approvalOf adds to a waiting decision what it would do now.
-func approvalOf(d payout.Decision, row payout.Row, attempts []payout.Attempt, now time.Time) payout.Approval {
-	a := payout.Approval{Decision: d, Row: row}
+func approvalOf(d staff.Decision, row staff.PaymentRow, attempts []payout.Attempt, now time.Time) staff.Approval {
+	a := staff.Approval{Decision: d, Row: row}
 	if d.Status != payout.DecisionWaiting {
 		return a
 	}
@@ -287,8 +288,8 @@ func (s *Store) attemptsOfWaiting(ctx context.Context, decisions []decisionRow) 
 }
 
 // paymentsOfDecisions reads, by id, the payments of decisions as list rows.
-func (s *Store) paymentsOfDecisions(ctx context.Context, decisions []decisionRow) (map[string]payout.Row, error) {
-	out := make(map[string]payout.Row, len(decisions))
+func (s *Store) paymentsOfDecisions(ctx context.Context, decisions []decisionRow) (map[string]staff.PaymentRow, error) {
+	out := make(map[string]staff.PaymentRow, len(decisions))
 	if len(decisions) == 0 {
 		return out, nil
 	}

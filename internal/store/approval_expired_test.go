@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // TestApprovalsBehindExpired: expired decisions keep their rows. However many there are, waiting
@@ -26,7 +27,7 @@ func TestApprovalsBehindExpired(t *testing.T) {
 		FROM decisions d JOIN seq_1_to_10001 n`).Error)
 	c.pass(approvalLife + time.Second)
 	now := proposed(t, s, payoutID(p, 1), payout.DecisionRequest{Kind: payout.DecisionCancel})
-	waiting := payout.ApprovalFilter{Status: payout.DecisionWaiting, NotBy: "another", Limit: 10}
+	waiting := staff.ApprovalFilter{Status: payout.DecisionWaiting, NotBy: "another", Limit: 10}
 	sum, err := s.ApprovalTotal(ctx, waiting)
 	must(t, err)
 	if sum.Count != 1 || sum.Amount != 100 || sum.AtLeast {

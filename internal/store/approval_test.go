@@ -12,10 +12,11 @@ import (
 
 	"hongbao/internal/money"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // second returns a write of another person.
-func second(t testing.TB, s *Store, key string) payout.StaffWrite {
+func second(t testing.TB, s *Store, key string) staff.Write {
 	w := financeWrite(t, s, key, "h")
 	w.Owner, w.Route = "finance2", "POST /v1/staff/approvals/x/approve"
 	return by(t, s, w)
@@ -177,7 +178,7 @@ func TestMarkPaid(t *testing.T) {
 	b, err := s.Balances(ctx, d.PacketID)
 	must(t, err)
 	if b.ByAccount[payout.AccountOutside] != d.Amount || b.ByAccount[payout.AccountOwed] != 0 || d.Failure != nil {
-		t.Errorf("%v, %+v", b.ByAccount, d.Row)
+		t.Errorf("%v, %+v", b.ByAccount, d.PaymentRow)
 	}
 	if got := query[string](t, s, "SELECT after_is FROM audit WHERE subject = ? ORDER BY seq LIMIT 1", id); !strings.Contains(got,
 		"bank slip 4711") {
@@ -217,7 +218,7 @@ func TestApprovalOfWhatWasShown(t *testing.T) {
 			approval := proposed(t, s, id, c)
 			listed := func(changed bool) {
 				t.Helper()
-				list, err := s.Approvals(ctx, payout.ApprovalFilter{Status: payout.DecisionWaiting, PaymentID: id, Limit: 2})
+				list, err := s.Approvals(ctx, staff.ApprovalFilter{Status: payout.DecisionWaiting, PaymentID: id, Limit: 2})
 				if must(t, err); len(list) != 1 || list[0].Changed != changed || list[0].Preview == nil || list[0].Preview.AttemptCount != 1 {
 					t.Errorf("%+v, want changed %t", list, changed)
 				}
@@ -315,7 +316,7 @@ func TestApprovals(t *testing.T) {
 		}
 	})
 	t.Run("at once", func(t *testing.T) {
-		answers := make([]payout.StaffAnswer, 6)
+		answers := make([]staff.Answer, 6)
 		for _, err := range together(len(answers), func(i int) (err error) {
 			w := second(t, s, fmt.Sprint("race", i))
 			w.Owner = fmt.Sprint("finance", i+2)
@@ -336,7 +337,7 @@ func TestApprovals(t *testing.T) {
 	})
 	t.Run("list", func(t *testing.T) {
 		var got []string
-		f := payout.ApprovalFilter{Status: payout.DecisionWaiting, Limit: 2}
+		f := staff.ApprovalFilter{Status: payout.DecisionWaiting, Limit: 2}
 		for {
 			page, err := s.Approvals(ctx, f)
 			must(t, err)
@@ -358,9 +359,9 @@ func TestApprovals(t *testing.T) {
 	})
 	t.Run("of others", func(t *testing.T) {
 		for who, want := range map[string]int{"finance": 0, "FINANCE": 0, "finance2": 4, "nobody": 4} {
-			of, err := s.Approvals(ctx, payout.ApprovalFilter{Status: payout.DecisionWaiting, NotBy: who, Limit: 10})
+			of, err := s.Approvals(ctx, staff.ApprovalFilter{Status: payout.DecisionWaiting, NotBy: who, Limit: 10})
 			must(t, err)
-			sum, err := s.ApprovalTotal(ctx, payout.ApprovalFilter{Status: payout.DecisionWaiting, NotBy: who})
+			sum, err := s.ApprovalTotal(ctx, staff.ApprovalFilter{Status: payout.DecisionWaiting, NotBy: who})
 			must(t, err)
 			if len(of) != want || sum.Count != int64(want) {
 				t.Errorf("%s: %d, %+v", who, len(of), sum)
@@ -369,7 +370,7 @@ func TestApprovals(t *testing.T) {
 	})
 	t.Run("of a payment", func(t *testing.T) {
 		for share, want := range map[int]int{5: 1, 1: 0} {
-			of, err := s.Approvals(ctx, payout.ApprovalFilter{Status: payout.DecisionWaiting, PaymentID: payoutID(p, share), Limit: 10})
+			of, err := s.Approvals(ctx, staff.ApprovalFilter{Status: payout.DecisionWaiting, PaymentID: payoutID(p, share), Limit: 10})
 			must(t, err)
 			if len(of) != want || want > 0 && of[0].Decision.ApprovalID != approvals[share] {
 				t.Errorf("share %d: %+v", share, of)
@@ -382,9 +383,9 @@ func TestApprovals(t *testing.T) {
 		if err != nil || a.Status != 409 {
 			t.Errorf("%d %s, %v", a.Status, a.Body, err)
 		}
-		waiting, err := s.Approvals(ctx, payout.ApprovalFilter{Status: payout.DecisionWaiting, Limit: 10})
+		waiting, err := s.Approvals(ctx, staff.ApprovalFilter{Status: payout.DecisionWaiting, Limit: 10})
 		must(t, err)
-		gone, err := s.Approvals(ctx, payout.ApprovalFilter{Status: payout.DecisionExpired, Limit: 10})
+		gone, err := s.Approvals(ctx, staff.ApprovalFilter{Status: payout.DecisionExpired, Limit: 10})
 		must(t, err)
 		if len(waiting) != 0 || len(gone) != 4 {
 			t.Errorf("%d wait, %d expired", len(waiting), len(gone))
@@ -403,15 +404,15 @@ func TestBulkPlan(t *testing.T) {
 		t.Fatalf("%v, %+v, %v", plan, done, err)
 	}
 	_, _, err = s.PlanBulk(ctx, w, []string{"c"})
-	wantErr(t, err, payout.ErrInProgress)
+	wantErr(t, err, staff.ErrInProgress)
 	c.pass(bulkBusy)
 	if plan, _, err = s.PlanBulk(ctx, w, []string{"c"}); err != nil || !slices.Equal(plan, []string{"a", "b"}) {
 		t.Errorf("a repeat after a crash works on %v, %v", plan, err)
 	}
 	_, _, err = s.PlanBulk(ctx, financeWrite(t, s, "bulk", "other"), nil)
-	wantErr(t, err, payout.ErrKeyReused)
+	wantErr(t, err, staff.ErrKeyReused)
 	for _, body := range []string{"first", "second"} {
-		a, err := s.EndBulk(ctx, w, payout.StaffAnswer{Status: 200, Body: []byte(body)})
+		a, err := s.EndBulk(ctx, w, staff.Answer{Status: 200, Body: []byte(body)})
 		must(t, err)
 		if string(a.Body) != "first" {
 			t.Errorf("%s answers %s", body, a.Body)
@@ -454,7 +455,7 @@ func TestExpiredDecisionsAreNotCounted(t *testing.T) {
 		must(t, err)
 		v := newHealthReader()
 		must(t, NewHealthReader(s).Read(t.Context(), v))
-		listed, err := s.Approvals(t.Context(), payout.ApprovalFilter{Status: payout.DecisionWaiting, Limit: 10})
+		listed, err := s.Approvals(t.Context(), staff.ApprovalFilter{Status: payout.DecisionWaiting, Limit: 10})
 		must(t, err)
 		if int64(len(listed)) != want || o.Approvals.Count != want || v.Approvals.Waiting != want || o.Approvals.Oldest.IsZero() != (want == 0) ||
 			v.Approvals.Oldest.IsZero() != (want == 0) {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"time"
 
-	"hongbao/internal/payout"
 	"hongbao/internal/staff"
 )
 
@@ -62,7 +61,7 @@ func (tx tx) auditHead() (auditHead, error) {
 
 // audit appends one entry to the hash chain (staff.AuditEntry). The head row stays locked until
 // commit.
-func (tx tx) audit(w payout.StaffWrite, action, subject string, before, after any) error {
+func (tx tx) audit(w staff.Write, action, subject string, before, after any) error {
 	head, err := tx.auditHead()
 	if err != nil {
 		return err

@@ -174,10 +174,10 @@ func (s *Store) Breaks(ctx context.Context, f staff.BreakFilter) ([]staff.BreakR
 
 // ResolveBreak resolves a break, with the audit entry in the same transaction. A resolved break
 // stays as it is. No money moves. The same key and body return the first answer. Errors:
-// ErrNotFound, payout.ErrKeyReused, ErrUnavailable.
-func (s *Store) ResolveBreak(ctx context.Context, w payout.StaffWrite, id int64, render func(staff.BreakRow) (status int, body []byte)) (
-	payout.StaffAnswer, error) {
-	return s.staffWrite(ctx, failpoint.Administration, w, func(tx tx) (out payout.StaffAnswer, err error) {
+// ErrNotFound, staff.ErrKeyReused, ErrUnavailable.
+func (s *Store) ResolveBreak(ctx context.Context, w staff.Write, id int64, render func(staff.BreakRow) (status int, body []byte)) (
+	staff.Answer, error) {
+	return s.staffWrite(ctx, failpoint.Administration, w, func(tx tx) (out staff.Answer, err error) {
 		var row breakRow
 		if err := tx.Raw("SELECT * FROM breaks WHERE id = ? FOR UPDATE", id).Scan(&row).Error; err != nil {
 			return out, err

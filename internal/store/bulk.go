@@ -8,6 +8,7 @@ import (
 
 	"hongbao/internal/failpoint"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // bulkBusy is how long a bulk decision without an answer counts as running.
@@ -19,13 +20,13 @@ const planned = 0
 // PlanBulk stores the payments of a bulk decision before the first one is decided. A repeat after a
 // crash continues with the same payments, even those that no longer match the filter. It returns the
 // stored plan or, after EndBulk, the first answer. Errors: access.ErrActorKeyEnded,
-// payout.ErrKeyReused, payout.ErrInProgress within 10 s of the plan, payout.ErrMySQLRestored,
+// staff.ErrKeyReused, staff.ErrInProgress within 10 s of the plan, payout.ErrMySQLRestored,
 // ErrUnavailable.
-func (s *Store) PlanBulk(ctx context.Context, w payout.StaffWrite, ids []string) ([]string, payout.StaffAnswer, error) {
+func (s *Store) PlanBulk(ctx context.Context, w staff.Write, ids []string) ([]string, staff.Answer, error) {
 	var plan []string
-	var out payout.StaffAnswer
+	var out staff.Answer
 	run := func(tx tx) error {
-		plan, out = ids, payout.StaffAnswer{}
+		plan, out = ids, staff.Answer{}
 		if err := tx.actor(w); err != nil {
 			return err
 		}
@@ -41,14 +42,14 @@ func (s *Store) PlanBulk(ctx context.Context, w payout.StaffWrite, ids []string)
 			if err != nil {
 				return fmt.Errorf("encode plan: %w", err)
 			}
-			return tx.storeAnswer(w, payout.StaffAnswer{Status: planned, Body: body})
+			return tx.storeAnswer(w, staff.Answer{Status: planned, Body: body})
 		case made[0].BodyHash != w.BodyHash:
-			return payout.ErrKeyReused
+			return staff.ErrKeyReused
 		case made[0].Status != planned:
-			out = payout.StaffAnswer{Status: made[0].Status, Body: made[0].Body, Replayed: true}
+			out = staff.Answer{Status: made[0].Status, Body: made[0].Body, Replayed: true}
 			return nil
 		case tx.now.Sub(made[0].CreatedAt).Abs() < bulkBusy:
-			return payout.ErrInProgress
+			return staff.ErrInProgress
 		}
 		if err := json.Unmarshal(made[0].Body, &plan); err != nil {
 			return fmt.Errorf("decode plan: %w", err)
@@ -65,14 +66,14 @@ func (s *Store) PlanBulk(ctx context.Context, w payout.StaffWrite, ids []string)
 
 // EndBulk stores the answer of a bulk decision and returns the first one stored. Errors:
 // ErrUnavailable.
-func (s *Store) EndBulk(ctx context.Context, w payout.StaffWrite, a payout.StaffAnswer) (payout.StaffAnswer, error) {
+func (s *Store) EndBulk(ctx context.Context, w staff.Write, a staff.Answer) (staff.Answer, error) {
 	return s.endPlanned(ctx, failpoint.DecideBulkEnd, w, a)
 }
 
 // endPlanned stores the answer of a planned write, unless it has one.
 func (s *Store) endPlanned(
-	ctx context.Context, step failpoint.Step, w payout.StaffWrite, a payout.StaffAnswer,
-) (payout.StaffAnswer, error) {
+	ctx context.Context, step failpoint.Step, w staff.Write, a staff.Answer,
+) (staff.Answer, error) {
 	out := a
 	err := s.inTx(ctx, step, func(tx tx) error {
 		res := tx.Exec("UPDATE staff_idempotency SET status = ?, body = ? WHERE owner = ? AND route = ? AND idem_key = ? AND status = ?",

@@ -11,6 +11,7 @@ import (
 	"hongbao/internal/failpoint"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 type campaignRow struct {
@@ -196,10 +197,10 @@ func (s *Store) SetCampaignStatus(ctx context.Context, id string, to campaign.St
 
 // StopCampaign is SetCampaignStatus by staff, with an audit entry: it pauses or ends a campaign of
 // any app. An ended campaign is an answer and stored; render makes the answers. Errors: ErrNotFound,
-// payout.ErrKeyReused, ErrUnavailable.
-func (s *Store) StopCampaign(ctx context.Context, w payout.StaffWrite, id string, to campaign.Status,
-	render func(c campaign.Campaign, ended bool) (status int, body []byte)) (payout.StaffAnswer, error) {
-	return s.staffWrite(ctx, failpoint.Administration, w, func(tx tx) (out payout.StaffAnswer, err error) {
+// staff.ErrKeyReused, ErrUnavailable.
+func (s *Store) StopCampaign(ctx context.Context, w staff.Write, id string, to campaign.Status,
+	render func(c campaign.Campaign, ended bool) (status int, body []byte)) (staff.Answer, error) {
+	return s.staffWrite(ctx, failpoint.Administration, w, func(tx tx) (out staff.Answer, err error) {
 		before, err := tx.campaign(id)
 		if err != nil {
 			return out, err

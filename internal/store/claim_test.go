@@ -10,6 +10,7 @@ import (
 	"hongbao/internal/money"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 func TestRecordClaim(t *testing.T) {
@@ -157,7 +158,7 @@ func TestR8_UsersAreBytes(t *testing.T) {
 		if c.UserID != u || c.ShareIndex != i {
 			t.Errorf("%q has share %d of %q", u, c.ShareIndex, c.UserID)
 		}
-		rows, err := s.Payments(ctx, payout.Filter{Kind: payout.KindPayout, UserID: u, Limit: 50})
+		rows, err := s.Payments(ctx, staff.PaymentFilter{Kind: payout.KindPayout, UserID: u, Limit: 50})
 		if err != nil || len(rows) != 1 || rows[0].UserID != u || rows[0].Account != u {
 			t.Errorf("%q: payouts %+v, %v", u, rows, err)
 		}

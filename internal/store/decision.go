@@ -9,6 +9,7 @@ import (
 
 	"hongbao/internal/failpoint"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // approvalLife is how long an approval can be given. A decision that expires more than longestWait
@@ -25,12 +26,12 @@ func askedInTime(at, now time.Time) bool {
 
 // staffWrite runs fn once for an Idempotency-Key, in one transaction with storing its answer. The
 // same key and body return the first answer. Errors: what fn returns, access.ErrActorKeyEnded,
-// payout.ErrKeyReused, ErrUnavailable.
-func (s *Store) staffWrite(ctx context.Context, step failpoint.Step, w payout.StaffWrite, fn func(tx tx) (payout.StaffAnswer, error)) (
-	payout.StaffAnswer, error) {
-	var out payout.StaffAnswer
+// staff.ErrKeyReused, ErrUnavailable.
+func (s *Store) staffWrite(ctx context.Context, step failpoint.Step, w staff.Write, fn func(tx tx) (staff.Answer, error)) (
+	staff.Answer, error) {
+	var out staff.Answer
 	run := func(tx tx) error {
-		out = payout.StaffAnswer{}
+		out = staff.Answer{}
 		if err := tx.actor(w); err != nil {
 			return err
 		}
@@ -52,38 +53,38 @@ func (s *Store) staffWrite(ctx context.Context, step failpoint.Step, w payout.St
 }
 
 // decision is staffWrite for a decision about a payment.
-func (s *Store) decision(ctx context.Context, w payout.StaffWrite, fn func(tx tx) (payout.StaffAnswer, error)) (payout.StaffAnswer, error) {
+func (s *Store) decision(ctx context.Context, w staff.Write, fn func(tx tx) (staff.Answer, error)) (staff.Answer, error) {
 	return s.staffWrite(ctx, failpoint.Decide, w, fn)
 }
 
 // Decide records a staff decision about a payment. Unless an approval is needed, it carries the
 // decision out in the same transaction: status, transfers, audit entry and the outbox row that
 // starts the run (rules R3 and R5). Refusals by the state are answers and stored; render makes them.
-// Errors: ErrNotFound, payout.ErrEvidenceRequired, payout.ErrKeyReused, payout.ErrMySQLRestored,
+// Errors: ErrNotFound, payout.ErrEvidenceRequired, staff.ErrKeyReused, payout.ErrMySQLRestored,
 // ErrUnavailable.
-func (s *Store) Decide(ctx context.Context, w payout.StaffWrite, id string, c payout.DecisionRequest,
-	render payout.DecisionAnswer) (payout.StaffAnswer, error) {
-	return s.decision(ctx, w, func(tx tx) (payout.StaffAnswer, error) {
+func (s *Store) Decide(ctx context.Context, w staff.Write, id string, c payout.DecisionRequest,
+	render staff.DecisionAnswer) (staff.Answer, error) {
+	return s.decision(ctx, w, func(tx tx) (staff.Answer, error) {
 		row, attempts, err := tx.load(id, true)
 		if err != nil {
-			return payout.StaffAnswer{}, err
+			return staff.Answer{}, err
 		}
 		return tx.decideAbout(w, row, attempts, c, render)
 	})
 }
 
 // answerDecision renders the decision, or the refusal by the state.
-func answerDecision(row paymentRow, attempts []payout.Attempt, p payout.Payment, d *payout.Decision, err error,
-	render payout.DecisionAnswer) (payout.StaffAnswer, error) {
+func answerDecision(row paymentRow, attempts []payout.Attempt, p payout.Payment, d *staff.Decision, err error,
+	render staff.DecisionAnswer) (staff.Answer, error) {
 	if err != nil && !refusedByState(err) {
-		return payout.StaffAnswer{}, err
+		return staff.Answer{}, err
 	}
 	listed := row.listed(attempts)
 	listed.Payment = p
 	if err != nil {
 		d = nil
 	}
-	var out payout.StaffAnswer
+	var out staff.Answer
 	out.Status, out.Body = render(d, listed, err)
 	return out, nil
 }
@@ -94,8 +95,8 @@ func refusedByState(err error) bool {
 }
 
 // decide returns the payment as it is afterwards.
-func (tx tx) decide(w payout.StaffWrite, row paymentRow, attempts []payout.Attempt, c payout.DecisionRequest,
-	d *payout.Decision) (payout.Payment,
+func (tx tx) decide(w staff.Write, row paymentRow, attempts []payout.Attempt, c payout.DecisionRequest,
+	d *staff.Decision) (payout.Payment,
 	error) {
 	p := row.payment()
 	if err := tx.fillTakenBack(&p); err != nil {
@@ -138,12 +139,12 @@ func (tx tx) checkNoneWaiting(paymentID string) error {
 	if d.decision(tx.now).Status != payout.DecisionExpired {
 		return payout.ErrDecisionPending
 	}
-	return tx.casDecision(payout.DecisionWaiting, payout.Decision{ID: d.ID, Status: payout.DecisionExpired, EndedAt: tx.now})
+	return tx.casDecision(payout.DecisionWaiting, staff.Decision{ID: d.ID, Status: payout.DecisionExpired, EndedAt: tx.now})
 }
 
 // carryOut applies a decision that needs no further approval: payment, transfers and outbox. second:
 // two persons made it.
-func (tx tx) carryOut(row paymentRow, p *payout.Payment, attempts []payout.Attempt, d *payout.Decision, second bool) error {
+func (tx tx) carryOut(row paymentRow, p *payout.Payment, attempts []payout.Attempt, d *staff.Decision, second bool) error {
 	if d.Kind == payout.DecisionMoved {
 		return tx.settleMoved(row, p, attempts, d)
 	}
@@ -209,7 +210,7 @@ func outboxOf(p payout.Payment, kind payout.DecisionKind, ask bool) []string {
 }
 
 // noteDecision adds the timeline event and the audit entry of a staff step.
-func (tx tx) noteDecision(w payout.StaffWrite, action string, row paymentRow, p payout.Payment, d payout.Decision) error {
+func (tx tx) noteDecision(w staff.Write, action string, row paymentRow, p payout.Payment, d staff.Decision) error {
 	if err := tx.addEvent(p.ID, payout.Event{Source: "finance", Event: payout.EventDecision, Outcome: string(d.Status),
 		Args: map[string]string{"action": action, "by": w.Owner, "reason": w.Reason}}); err != nil {
 		return err
@@ -230,7 +231,7 @@ func (tx tx) endOpenDecision(paymentID string, status payout.DecisionStatus) err
 	if err != nil || !found {
 		return err
 	}
-	return tx.casDecision(payout.DecisionOpen, payout.Decision{ID: d.ID, Status: status, EndedAt: tx.now})
+	return tx.casDecision(payout.DecisionOpen, staff.Decision{ID: d.ID, Status: status, EndedAt: tx.now})
 }
 
 // CarryOut ends a decision after all its order numbers were queried (rule R5). The money of a
@@ -288,8 +289,8 @@ func (tx tx) noteCarriedOut(row paymentRow, p payout.Payment, status payout.Deci
 	if err := tx.endOpenDecision(p.ID, status); err != nil {
 		return err
 	}
-	w := payout.StaffWrite{Owner: "worker", Role: "system", Reason: "every order number was queried"}
-	return tx.noteDecision(w, d.Kind+"_"+string(status), row, p, payout.Decision{ID: d.ID, Status: status})
+	w := staff.Write{Owner: "worker", Role: "system", Reason: "every order number was queried"}
+	return tx.noteDecision(w, d.Kind+"_"+string(status), row, p, staff.Decision{ID: d.ID, Status: status})
 }
 
 type answerRow struct {
@@ -305,24 +306,24 @@ type answerRow struct {
 func (answerRow) TableName() string { return "staff_idempotency" }
 
 // answersTo reads the stored answer to a staff write, at most one.
-func (tx tx) answersTo(w payout.StaffWrite) (rows []answerRow, err error) {
+func (tx tx) answersTo(w staff.Write) (rows []answerRow, err error) {
 	err = tx.Where("owner = ? AND route = ? AND idem_key = ?", w.Owner, w.Route, w.Key).Find(&rows).Error
 	return rows, err
 }
 
-func (tx tx) storedAnswer(w payout.StaffWrite, out *payout.StaffAnswer) (bool, error) {
+func (tx tx) storedAnswer(w staff.Write, out *staff.Answer) (bool, error) {
 	rows, err := tx.answersTo(w)
 	if err != nil || len(rows) == 0 {
 		return false, err
 	}
 	if rows[0].BodyHash != w.BodyHash {
-		return true, payout.ErrKeyReused
+		return true, staff.ErrKeyReused
 	}
-	*out = payout.StaffAnswer{Status: rows[0].Status, Body: rows[0].Body, Replayed: true}
+	*out = staff.Answer{Status: rows[0].Status, Body: rows[0].Body, Replayed: true}
 	return true, nil
 }
 
-func (tx tx) storeAnswer(w payout.StaffWrite, a payout.StaffAnswer) error {
+func (tx tx) storeAnswer(w staff.Write, a staff.Answer) error {
 	return tx.Create(&answerRow{Owner: w.Owner, Route: w.Route, IdemKey: w.Key, BodyHash: w.BodyHash, Status: a.Status, Body: a.Body,
 		CreatedAt: tx.now}).Error
 }

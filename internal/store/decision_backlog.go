@@ -25,7 +25,7 @@ func (s *Store) DecisionBacklogs(ctx context.Context) ([]staff.DecisionBacklog, 
 	}
 	approvals := staff.DecisionBacklog{Reason: staff.ReasonApproval, Oldest: orZero(waiting.Oldest), Sum: staff.Sum{Count: waiting.N}}
 	if waiting.N > 0 {
-		tally, err := s.ApprovalTotal(ctx, payout.ApprovalFilter{Status: payout.DecisionWaiting})
+		tally, err := s.ApprovalTotal(ctx, staff.ApprovalFilter{Status: payout.DecisionWaiting})
 		if err != nil {
 			return nil, err
 		}

@@ -40,14 +40,14 @@ func TestDecisionsDue(t *testing.T) {
 	open := false
 	for reason, list := range map[string]func() (staff.Sum, error){
 		"payout_failed ": func() (staff.Sum, error) {
-			sum, _, err := s.PaymentSum(ctx, payout.Filter{Kind: payout.KindPayout, IncludeHonours: true, Status: payout.StatusFailed})
+			sum, _, err := s.PaymentSum(ctx, staff.PaymentFilter{Kind: payout.KindPayout, IncludeHonours: true, Status: payout.StatusFailed})
 			return sum, err
 		},
 		"payout_returned ": func() (staff.Sum, error) { return staff.Sum{}, nil },
 		"refund_failed ":   func() (staff.Sum, error) { return staff.Sum{}, nil },
 		"refund_returned ": func() (staff.Sum, error) { return staff.Sum{}, nil },
 		"approval ": func() (staff.Sum, error) {
-			tally, err := s.ApprovalTotal(ctx, payout.ApprovalFilter{Status: payout.DecisionWaiting})
+			tally, err := s.ApprovalTotal(ctx, staff.ApprovalFilter{Status: payout.DecisionWaiting})
 			return tally.Sum, err
 		},
 		"break share_conflict": func() (staff.Sum, error) {

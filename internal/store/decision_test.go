@@ -12,19 +12,20 @@ import (
 	"hongbao/internal/failpoint"
 	"hongbao/internal/money"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 const approveFrom = money.Fen(100_000)
 
 var retryCommand = payout.DecisionRequest{Kind: payout.DecisionRetry, ApproveFrom: approveFrom}
 
-func financeWrite(t testing.TB, s *Store, key, body string) payout.StaffWrite {
-	return by(t, s, payout.StaffWrite{Owner: "finance", Role: "finance", Route: "POST /v1/staff/payouts/x/retry", Key: key, BodyHash: body,
+func financeWrite(t testing.TB, s *Store, key, body string) staff.Write {
+	return by(t, s, staff.Write{Owner: "finance", Role: "finance", Route: "POST /v1/staff/payouts/x/retry", Key: key, BodyHash: body,
 		Reason: "确认过"})
 }
 
 // render is the answer of the tests: status by outcome, body with the decision.
-func render(d *payout.Decision, p payout.Row, err error) (int, []byte) {
+func render(d *staff.Decision, p staff.PaymentRow, err error) (int, []byte) {
 	switch {
 	case errors.Is(err, payout.ErrDecisionChanged):
 		return 409, []byte("decision_changed")
@@ -38,7 +39,7 @@ func render(d *payout.Decision, p payout.Row, err error) (int, []byte) {
 	return 202, fmt.Appendf(nil, "%s %s %s %s", d.ID, d.Status, d.ApprovalID, p.Status)
 }
 
-func retryPayment(t testing.TB, s *Store, w payout.StaffWrite, id string) payout.StaffAnswer {
+func retryPayment(t testing.TB, s *Store, w staff.Write, id string) staff.Answer {
 	t.Helper()
 	a, err := s.Decide(t.Context(), w, id, retryCommand, render)
 	must(t, err)
@@ -82,7 +83,7 @@ func TestRetryPayment(t *testing.T) {
 	})
 	t.Run("other body", func(t *testing.T) {
 		_, err := s.Decide(ctx, financeWrite(t, s, "k", "other"), id, retryCommand, render)
-		wantErr(t, err, payout.ErrKeyReused)
+		wantErr(t, err, staff.ErrKeyReused)
 	})
 	t.Run("other key", func(t *testing.T) {
 		if a := retryPayment(t, s, financeWrite(t, s, "K", "h"), id); a.Status != 409 || a.Replayed {
@@ -159,7 +160,7 @@ func TestRetryPaymentAtOnce(t *testing.T) {
 	for round := range 6 {
 		id := owing(t, s)
 		fail(t, s, id)
-		answers := make([]payout.StaffAnswer, 6)
+		answers := make([]staff.Answer, 6)
 		for _, err := range together(len(answers), func(i int) (err error) {
 			w := financeWrite(t, s, fmt.Sprint(round, "/", i/3), "h") // three requests under each of two keys
 			w.Owner = fmt.Sprint("finance", i/3)

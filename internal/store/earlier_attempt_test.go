@@ -73,7 +73,7 @@ func TestR12_NotificationWhileHeld(t *testing.T) {
 	c.pass(time.Minute)
 	hold := func(on bool) {
 		_, err := s.HoldProvider(t.Context(), financeWrite(t, s, rand.Text(), "h"), provider, on,
-			func(payout.ProviderState) (int, []byte) { return 200, []byte("{}") })
+			func(staff.ProviderState) (int, []byte) { return 200, []byte("{}") })
 		must(t, err)
 	}
 	hold(true)

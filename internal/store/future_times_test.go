@@ -151,7 +151,7 @@ func TestApprovalOfAClockAhead(t *testing.T) {
 	var approval string
 	c.whileAhead(func() { approval = proposed(t, s, id, cancel) })
 	for status, want := range map[payout.DecisionStatus]int{payout.DecisionWaiting: 0, payout.DecisionExpired: 1} {
-		f := payout.ApprovalFilter{Status: status, Limit: 10}
+		f := staff.ApprovalFilter{Status: status, Limit: 10}
 		list, err := s.Approvals(ctx, f)
 		must(t, err)
 		sum, err := s.ApprovalTotal(ctx, f)
@@ -179,13 +179,13 @@ func TestHoldReleaseOfAClockAhead(t *testing.T) {
 	p := funded(t, s, 300, 3)
 	claim(t, s, p, 0, "u")
 	var id int64
-	must(t, errOnly(s.PlaceHold(ctx, h.staff("ops"), payout.HoldPacket, p.ID, func(got payout.Hold, _ payout.Releases) (int, []byte) {
+	must(t, errOnly(s.PlaceHold(ctx, h.staff("ops"), payout.HoldPacket, p.ID, func(got payout.Hold, _ staff.Releases) (int, []byte) {
 		id = got.ID
 		return 200, []byte("{}")
 	})))
 	release := func(who string) { must(t, errOnly(s.ReleaseHold(ctx, h.staff(who), id, renderHold))) }
 	c.whileAhead(func() { release("anna") })
-	if list, err := s.Holds(ctx, payout.HoldFilter{NotBy: "anna", Limit: 10}); err != nil || len(list) != 1 {
+	if list, err := s.Holds(ctx, staff.HoldFilter{NotBy: "anna", Limit: 10}); err != nil || len(list) != 1 {
 		t.Errorf("anna does not find what waits for her to ask again: %+v, %v", list, err)
 	}
 	release("ben")

@@ -47,7 +47,7 @@ func TestR9_LostGrabsUntilResolved(t *testing.T) {
 	resolve := func(order string) {
 		t.Helper()
 		id := query[int64](t, s, "SELECT id FROM breaks WHERE kind = ? AND order_no = ?", string(payout.BreakPoolLost), order)
-		w := by(t, s, payout.StaffWrite{Owner: "f", Role: "finance", Route: "r", BodyHash: "h", Reason: "users informed", Key: order})
+		w := by(t, s, staff.Write{Owner: "f", Role: "finance", Route: "r", BodyHash: "h", Reason: "users informed", Key: order})
 		_, err := s.ResolveBreak(ctx, w, id, func(staff.BreakRow) (int, []byte) { return 200, []byte("{}") })
 		must(t, err)
 	}

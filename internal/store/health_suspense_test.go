@@ -41,7 +41,7 @@ func TestHealthSuspense(t *testing.T) {
 	reported(200)
 	settle(t, s, payout.SourceQuery, first, payout.ObsReturned)
 	reported(100)
-	w := by(t, s, payout.StaffWrite{Owner: "f", Role: "finance", Route: "r", BodyHash: "h", Key: "k",
+	w := by(t, s, staff.Write{Owner: "f", Role: "finance", Route: "r", BodyHash: "h", Key: "k",
 		Reason: "the recipient has paid it back by bank"})
 	id := query[int64](t, s, "SELECT id FROM breaks WHERE kind = ? AND order_no = ?", string(payout.BreakSecondSuccess), second)
 	_, err := s.ResolveBreak(t.Context(), w, id, func(staff.BreakRow) (int, []byte) { return 200, []byte("{}") })

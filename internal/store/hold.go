@@ -9,6 +9,7 @@ import (
 	"hongbao/internal/failpoint"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 type holdRow struct {
@@ -142,13 +143,13 @@ func (tx tx) activeHolds(scope payout.HoldScope, name string, lock bool) ([]payo
 }
 
 // ProviderState reads whether a hold stops sends to a provider. Errors: ErrUnavailable.
-func (s *Store) ProviderState(ctx context.Context, name string) (payout.ProviderState, error) {
+func (s *Store) ProviderState(ctx context.Context, name string) (staff.ProviderState, error) {
 	state, err := tx{DB: s.read(ctx)}.provider(name, false)
 	return state, classify(err)
 }
 
-func (tx tx) provider(name string, lock bool) (payout.ProviderState, error) {
-	state := payout.ProviderState{Name: name}
+func (tx tx) provider(name string, lock bool) (staff.ProviderState, error) {
+	state := staff.ProviderState{Name: name}
 	held, err := tx.activeHolds(payout.HoldProvider, name, lock)
 	if err != nil {
 		return state, err
@@ -166,14 +167,14 @@ func (tx tx) provider(name string, lock bool) (payout.ProviderState, error) {
 // HoldProvider places or releases the holds of a provider; queries continue. State, audit entry and
 // stored answer are one transaction. After its commit no send is recorded; a send recorded before
 // may still leave within payout.LeaveWithin. An existing hold keeps its author; both cases are
-// audited. The same key and body return the first answer. Errors: payout.ErrKeyReused,
+// audited. The same key and body return the first answer. Errors: staff.ErrKeyReused,
 // ErrUnavailable.
-func (s *Store) HoldProvider(ctx context.Context, w payout.StaffWrite, name string, hold bool,
-	render payout.ProviderAnswer) (payout.StaffAnswer, error) {
-	return s.writeHold(ctx, w, func(tx tx) (payout.StaffAnswer, error) {
+func (s *Store) HoldProvider(ctx context.Context, w staff.Write, name string, hold bool,
+	render staff.ProviderAnswer) (staff.Answer, error) {
+	return s.writeHold(ctx, w, func(tx tx) (staff.Answer, error) {
 		before, err := tx.provider(name, true)
 		if err != nil {
-			return payout.StaffAnswer{}, err
+			return staff.Answer{}, err
 		}
 		action := "release"
 		switch {
@@ -184,34 +185,34 @@ func (s *Store) HoldProvider(ctx context.Context, w payout.StaffWrite, name stri
 			err = tx.endHolds(w, "scope = ? AND name = ?", string(payout.HoldProvider), name)
 		}
 		if err != nil {
-			return payout.StaffAnswer{}, err
+			return staff.Answer{}, err
 		}
 		after, err := tx.provider(name, true)
 		if err != nil {
-			return payout.StaffAnswer{}, err
+			return staff.Answer{}, err
 		}
 		if err := tx.audit(w, action, "provider/"+name, holdNote(before.Hold), holdNote(after.Hold)); err != nil {
-			return payout.StaffAnswer{}, err
+			return staff.Answer{}, err
 		}
 		status, body := render(after)
-		return payout.StaffAnswer{Status: status, Body: body}, nil
+		return staff.Answer{Status: status, Body: body}, nil
 	})
 }
 
 // writeHold is a staff write about a hold.
-func (s *Store) writeHold(ctx context.Context, w payout.StaffWrite, fn func(tx tx) (payout.StaffAnswer, error)) (payout.StaffAnswer,
+func (s *Store) writeHold(ctx context.Context, w staff.Write, fn func(tx tx) (staff.Answer, error)) (staff.Answer,
 	error) {
 	return s.staffWrite(ctx, failpoint.ProviderHold, w, fn)
 }
 
 // staffHold is a hold that a person places. Its cause is empty while it is active: one at a time.
-func staffHold(w payout.StaffWrite, scope payout.HoldScope, name string) payout.Hold {
+func staffHold(w staff.Write, scope payout.HoldScope, name string) payout.Hold {
 	return payout.Hold{Scope: scope, Name: name, Kind: payout.HoldStaff, Reason: w.Reason, By: w.Owner, Role: w.Role}
 }
 
 // endHolds releases the active holds of a condition. A hold of staff gets its id as cause, so that
 // another one can be placed.
-func (tx tx) endHolds(w payout.StaffWrite, where string, args ...any) error {
+func (tx tx) endHolds(w staff.Write, where string, args ...any) error {
 	return tx.Exec("UPDATE holds SET released_by = ?, released_at = ?, cause = IF(kind = ?, id, cause) WHERE released_at IS NULL AND "+where,
 		append([]any{w.Owner, tx.now, string(payout.HoldStaff)}, args...)...).Error
 }
@@ -229,7 +230,7 @@ func holdNote(h *payout.Hold) map[string]any {
 }
 
 // Holds lists holds, newest first. Errors: ErrUnavailable.
-func (s *Store) Holds(ctx context.Context, f payout.HoldFilter) ([]payout.Hold, error) {
+func (s *Store) Holds(ctx context.Context, f staff.HoldFilter) ([]payout.Hold, error) {
 	index := "PRIMARY" // the list's order; most holds are released
 	switch {
 	case f.Name != "":
@@ -278,10 +279,10 @@ func (s *Store) Holds(ctx context.Context, f payout.HoldFilter) ([]payout.Hold, 
 
 // PlaceHold places a hold of staff. An active one of the same name stays with its author. Audited;
 // the same key and body return the first answer. Errors: payout.ErrMySQLRestored,
-// payout.ErrKeyReused, ErrUnavailable.
-func (s *Store) PlaceHold(ctx context.Context, w payout.StaffWrite, scope payout.HoldScope, name string, render payout.HoldAnswer) (
-	payout.StaffAnswer, error) {
-	return s.writeHold(ctx, w, func(tx tx) (out payout.StaffAnswer, err error) {
+// staff.ErrKeyReused, ErrUnavailable.
+func (s *Store) PlaceHold(ctx context.Context, w staff.Write, scope payout.HoldScope, name string, render staff.HoldAnswer) (
+	staff.Answer, error) {
+	return s.writeHold(ctx, w, func(tx tx) (out staff.Answer, err error) {
 		before, err := tx.staffHoldOn(scope, name)
 		if err != nil {
 			return out, err
@@ -321,11 +322,11 @@ func (tx tx) staffHoldOn(scope payout.HoldScope, name string) (*payout.Hold, err
 func holdSubject(h payout.Hold) string { return "hold/" + strconv.FormatInt(h.ID, 10) }
 
 // Hold returns a hold and what its release lets go. Errors: ErrNotFound, ErrUnavailable.
-func (s *Store) Hold(ctx context.Context, id int64) (payout.Hold, payout.Releases, error) {
+func (s *Store) Hold(ctx context.Context, id int64) (payout.Hold, staff.Releases, error) {
 	t := tx{DB: s.read(ctx)}
 	h, err := t.hold(id, false)
 	if err != nil {
-		return h, payout.Releases{}, classify(err)
+		return h, staff.Releases{}, classify(err)
 	}
 	releases, err := t.releases(h)
 	return h, releases, classify(err)

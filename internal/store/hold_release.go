@@ -8,15 +8,16 @@ import (
 	"hongbao/internal/money"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // ReleaseHold releases a hold, or stores the wish of the first of two persons when money may move
 // (payout.Hold.NeedsSecondPerson), for a day. The second one has to be shown the same. A released hold stays as
 // it is. Audited; the same key and body return the first answer. Errors: ErrNotFound,
 // payout.ErrDecisionChanged when the second person would release something else than the first was
-// shown, payout.ErrRecoveryRequired, payout.ErrMySQLRestored, payout.ErrKeyReused, ErrUnavailable.
-func (s *Store) ReleaseHold(ctx context.Context, w payout.StaffWrite, id int64, render payout.HoldAnswer) (payout.StaffAnswer, error) {
-	return s.writeHold(ctx, w, func(tx tx) (out payout.StaffAnswer, err error) {
+// shown, payout.ErrRecoveryRequired, payout.ErrMySQLRestored, staff.ErrKeyReused, ErrUnavailable.
+func (s *Store) ReleaseHold(ctx context.Context, w staff.Write, id int64, render staff.HoldAnswer) (staff.Answer, error) {
+	return s.writeHold(ctx, w, func(tx tx) (out staff.Answer, err error) {
 		p, err := tx.planRelease(w.Owner, id, true)
 		if err != nil {
 			return out, err
@@ -33,16 +34,16 @@ func (s *Store) ReleaseHold(ctx context.Context, w payout.StaffWrite, id int64, 
 
 // PreviewRelease returns what ReleaseHold by a person would do now, also with the error that refuses
 // it. It changes nothing. Errors: as ReleaseHold.
-func (s *Store) PreviewRelease(ctx context.Context, owner string, id int64) (payout.ReleasePlan, error) {
+func (s *Store) PreviewRelease(ctx context.Context, owner string, id int64) (staff.ReleasePlan, error) {
 	now, err := s.Clock(ctx)
 	if err != nil {
-		return payout.ReleasePlan{}, err
+		return staff.ReleasePlan{}, err
 	}
 	p, err := tx{DB: s.read(ctx), now: now}.planRelease(owner, id, false)
 	return p, classify(err)
 }
 
-func (tx tx) planRelease(owner string, id int64, lock bool) (p payout.ReleasePlan, err error) {
+func (tx tx) planRelease(owner string, id int64, lock bool) (p staff.ReleasePlan, err error) {
 	if p.Hold, err = tx.hold(id, lock); err != nil {
 		return p, err
 	}
@@ -60,7 +61,7 @@ func (tx tx) planRelease(owner string, id int64, lock bool) (p payout.ReleasePla
 	if other && string(p.Hold.Release.Shown) != string(p.Releases.Hash()) {
 		return p, fmt.Errorf("hold %d: %w", id, payout.ErrDecisionChanged)
 	}
-	p.Asks = !other && p.Hold.NeedsSecondPerson(p.Releases)
+	p.Asks = !other && p.Releases.NeedSecondPerson(p.Hold)
 	return p, nil
 }
 
@@ -83,7 +84,7 @@ func (tx tx) releasable(h payout.Hold) error {
 	return nil
 }
 
-func (tx tx) release(w payout.StaffWrite, p payout.ReleasePlan) (payout.Hold, error) {
+func (tx tx) release(w staff.Write, p staff.ReleasePlan) (payout.Hold, error) {
 	h, action := p.Hold, "release"
 	if p.Asks {
 		action = "ask_release"
@@ -119,7 +120,7 @@ func (tx tx) wakeHeld(h payout.Hold) error {
 
 // releases is what a hold's release lets go: everything of a packet that has not left, or the amount
 // of a payment that is not final. A released hold lets nothing go.
-func (tx tx) releases(h payout.Hold) (payout.Releases, error) {
+func (tx tx) releases(h payout.Hold) (staff.Releases, error) {
 	switch {
 	case !h.ReleasedAt.IsZero():
 		return nil, nil
@@ -130,17 +131,17 @@ func (tx tx) releases(h payout.Hold) (payout.Releases, error) {
 		if err := tx.Where("id = ?", h.Name).Limit(1).Find(&row).Error; err != nil || row.ID == "" {
 			return nil, err
 		}
-		return payout.PaymentReleases(row.payment()), nil
+		return staff.PaymentReleases(row.payment()), nil
 	}
-	return payout.Releases{{Code: payout.ReleaseDecided}}, nil
+	return staff.Releases{{Code: staff.ReleaseDecided}}, nil
 }
 
-// selectWaiting counts and adds up the payments of payout.HeldPacket.
+// selectWaiting counts and adds up the payments of staff.HeldPacket.
 const selectWaiting = `SELECT kind, COUNT(*) AS n, LEAST(SUM(amount), ?) AS fen FROM payments WHERE packet_id = ?
 	AND (status IN ('pending', 'sending', 'unknown', 'awaiting_recipient') OR status IN ('failed', 'returned') AND kind IN ('p', 'r'))
 	GROUP BY kind`
 
-func (tx tx) packetReleases(packetID string) (payout.Releases, error) {
+func (tx tx) packetReleases(packetID string) (staff.Releases, error) {
 	var row packetRow
 	if err := tx.Select("id", "status").Where("id = ?", packetID).Limit(1).Find(&row).Error; err != nil || row.ID == "" {
 		return nil, err
@@ -156,10 +157,10 @@ func (tx tx) packetReleases(packetID string) (payout.Releases, error) {
 	if err := tx.Raw(selectWaiting, int64(money.Saturated), packetID).Scan(&sums).Error; err != nil {
 		return nil, err
 	}
-	p := payout.HeldPacket{Balances: balances, GrabsEnded: packet.Status(row.Status) == packet.StatusClosing,
-		Waiting: map[payout.Kind]payout.ReleasePart{}}
+	p := staff.HeldPacket{Balances: balances, GrabsEnded: packet.Status(row.Status) == packet.StatusClosing,
+		Waiting: map[payout.Kind]staff.ReleasePart{}}
 	for _, s := range sums {
-		p.Waiting[payout.Kind(s.Kind[0])] = payout.ReleasePart{Count: int(s.N), Amount: money.Fen(s.Fen)}
+		p.Waiting[payout.Kind(s.Kind[0])] = staff.ReleasePart{Count: int(s.N), Amount: money.Fen(s.Fen)}
 	}
 	return p.Releases(), nil
 }

@@ -10,14 +10,15 @@ import (
 
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
-func renderHold(payout.Hold, payout.Releases) (int, []byte) { return 200, []byte("{}") }
+func renderHold(payout.Hold, staff.Releases) (int, []byte) { return 200, []byte("{}") }
 
 // staffKey is a write of a person with a key of its own.
-func (h *holdCase) staff(owner string) payout.StaffWrite {
+func (h *holdCase) staff(owner string) staff.Write {
 	h.writes++
-	return by(h.t, h.s, payout.StaffWrite{Owner: owner, Role: "finance", Route: "r", Key: fmt.Sprint("k", h.writes), BodyHash: "h",
+	return by(h.t, h.s, staff.Write{Owner: owner, Role: "finance", Route: "r", Key: fmt.Sprint("k", h.writes), BodyHash: "h",
 		Reason: "why"})
 }
 
@@ -52,7 +53,7 @@ type attempt struct {
 func (h *holdCase) decide(id string, kind payout.DecisionKind) error {
 	var refused error
 	_, err := h.s.Decide(h.t.Context(), h.staff("f"), id, payout.DecisionRequest{Kind: kind, ApproveFrom: 1 << 40, Evidence: "e"},
-		func(_ *payout.Decision, _ payout.Row, err error) (int, []byte) {
+		func(_ *staff.Decision, _ staff.PaymentRow, err error) (int, []byte) {
 			refused = err
 			return 202, []byte("{}")
 		})
@@ -76,7 +77,7 @@ func (h *holdCase) waitingCancel() (p packet.Packet, id, approval string) {
 
 func (h *holdCase) answer(approval string, agree bool) error {
 	var refused error
-	_, err := h.s.AnswerApproval(h.t.Context(), h.staff("g"), approval, agree, func(_ *payout.Decision, _ payout.Row, err error) (int,
+	_, err := h.s.AnswerApproval(h.t.Context(), h.staff("g"), approval, agree, func(_ *staff.Decision, _ staff.PaymentRow, err error) (int,
 		[]byte) {
 		refused = err
 		return 202, []byte("{}")
@@ -124,8 +125,8 @@ func (h *holdCase) attempts() map[string]attempt {
 	})
 	h.addDecisions(add)
 	add("recall", payout.ActionChangePool, p.ID, chargeID(p), func() error {
-		return errOnly(s.PlanRecall(ctx, h.staff("f"), p.ID, func(context.Context) (payout.Recall, error) {
-			return payout.Recall{Before: "open", After: "closing"}, nil
+		return errOnly(s.PlanRecall(ctx, h.staff("f"), p.ID, func(context.Context) (staff.Recall, error) {
+			return staff.Recall{Before: "open", After: "closing"}, nil
 		}))
 	})
 	return out
@@ -169,7 +170,7 @@ func (h *holdCase) addNotMoved(add func(name string, action payout.HoldAction, p
 		return p, payoutID(p, 0), func() error {
 			var refused error
 			_, err := h.s.DecideBreak(h.t.Context(), h.staff("f"), broken, payout.DecisionRequest{Kind: payout.DecisionNotMoved, Evidence: "e"},
-				func(_ *payout.Decision, _ payout.Row, err error) (int, []byte) {
+				func(_ *staff.Decision, _ staff.PaymentRow, err error) (int, []byte) {
 					refused = err
 					return 202, []byte("{}")
 				})
@@ -207,7 +208,7 @@ func TestHoldStops(t *testing.T) {
 				a := attempts[name]
 				on := map[payout.HoldScope]string{payout.HoldAll: "", payout.HoldProvider: provider, payout.HoldPacket: a.packetID,
 					payout.HoldPayment: a.paymentName}[scope]
-				must(t, errOnly(s.PlaceHold(t.Context(), h.staff("ops"), scope, on, func(h payout.Hold, _ payout.Releases) (int, []byte) {
+				must(t, errOnly(s.PlaceHold(t.Context(), h.staff("ops"), scope, on, func(h payout.Hold, _ staff.Releases) (int, []byte) {
 					if h.Scope != scope || h.Name != on || h.By != "ops" || h.ID == 0 {
 						t.Errorf("placed %+v", h)
 					}
@@ -246,7 +247,7 @@ func TestReleaseByTwo(t *testing.T) {
 	p := funded(t, s, 300, 3)
 	claim(t, s, p, 0, "u")
 	var id int64
-	must(t, errOnly(s.PlaceHold(ctx, h.staff("ops"), payout.HoldPacket, p.ID, func(got payout.Hold, r payout.Releases) (int, []byte) {
+	must(t, errOnly(s.PlaceHold(ctx, h.staff("ops"), payout.HoldPacket, p.ID, func(got payout.Hold, r staff.Releases) (int, []byte) {
 		id = got.ID
 		if r.What() != "1.00 in 1 payment is paid to winners; 2.00 goes to winners or back to the sender" {
 			t.Errorf("%+v", r)
@@ -254,7 +255,7 @@ func TestReleaseByTwo(t *testing.T) {
 		return 200, []byte("{}")
 	})))
 	release := func(who string) (after payout.Hold, err error) {
-		_, err = s.ReleaseHold(ctx, h.staff(who), id, func(h payout.Hold, _ payout.Releases) (int, []byte) {
+		_, err = s.ReleaseHold(ctx, h.staff(who), id, func(h payout.Hold, _ staff.Releases) (int, []byte) {
 			after = h
 			return 200, []byte("{}")
 		})
@@ -273,7 +274,7 @@ func TestReleaseByTwo(t *testing.T) {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	must(t, errOnly(release("anna")))
-	must(t, errOnly(s.PlaceHold(ctx, h.staff("ops"), payout.HoldPacket, p.ID, func(got payout.Hold, _ payout.Releases) (int, []byte) {
+	must(t, errOnly(s.PlaceHold(ctx, h.staff("ops"), payout.HoldPacket, p.ID, func(got payout.Hold, _ staff.Releases) (int, []byte) {
 		id = got.ID
 		return 200, []byte("{}")
 	})))

@@ -9,6 +9,7 @@ import (
 	"hongbao/internal/access"
 	"hongbao/internal/failpoint"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // Keys lists keys, ended ones included, newest first. Errors: ErrUnavailable.
@@ -47,10 +48,10 @@ func (s *Store) namesOf(ctx context.Context, owner string) ([]string, error) {
 
 // IssueKey stores a new key, with the audit entry in the same transaction. life 0 means no expiry.
 // The same key and body return the first answer. Errors: ErrNotFound (its app),
-// access.ErrActorKeyEnded, payout.ErrKeyReused, ErrUnavailable.
-func (s *Store) IssueKey(ctx context.Context, w payout.StaffWrite, k access.KeyRecord, life time.Duration,
-	render func(access.KeyRecord) (status int, body []byte)) (payout.StaffAnswer, error) {
-	return s.staffWrite(ctx, failpoint.Administration, w, func(tx tx) (out payout.StaffAnswer, err error) {
+// access.ErrActorKeyEnded, staff.ErrKeyReused, ErrUnavailable.
+func (s *Store) IssueKey(ctx context.Context, w staff.Write, k access.KeyRecord, life time.Duration,
+	render func(access.KeyRecord) (status int, body []byte)) (staff.Answer, error) {
+	return s.staffWrite(ctx, failpoint.Administration, w, func(tx tx) (out staff.Answer, err error) {
 		if k.AppID != "" {
 			if err := tx.appExists(k.AppID); err != nil {
 				return out, err
@@ -66,7 +67,7 @@ func (s *Store) IssueKey(ctx context.Context, w payout.StaffWrite, k access.KeyR
 }
 
 // addKey stores a key and audits it, with more merged into the audit entry.
-func (tx tx) addKey(w payout.StaffWrite, k access.KeyRecord, life time.Duration, more map[string]any) (access.KeyRecord, error) {
+func (tx tx) addKey(w staff.Write, k access.KeyRecord, life time.Duration, more map[string]any) (access.KeyRecord, error) {
 	k.CreatedAt = tx.now.Truncate(time.Millisecond)
 	if life > 0 {
 		k.ExpiresAt = k.CreatedAt.Add(life)
@@ -89,10 +90,10 @@ func (tx tx) addKey(w payout.StaffWrite, k access.KeyRecord, life time.Duration,
 // after grace or at its own expiry. Both are audited in the same transaction. life 0 means that the
 // successor has no expiry. Refusals by the state (access.ErrKeyEnded, ErrOwnKey, ErrLastKey) are
 // answers and stored; render makes them. Errors: ErrNotFound, access.ErrActorKeyEnded,
-// payout.ErrKeyReused, ErrUnavailable.
-func (s *Store) RotateKey(ctx context.Context, w payout.StaffWrite, id string, successor access.Key, grace, life time.Duration,
-	render func(old, successor access.KeyRecord, refused error) (status int, body []byte)) (payout.StaffAnswer, error) {
-	return s.staffWrite(ctx, failpoint.Administration, w, func(tx tx) (out payout.StaffAnswer, err error) {
+// staff.ErrKeyReused, ErrUnavailable.
+func (s *Store) RotateKey(ctx context.Context, w staff.Write, id string, successor access.Key, grace, life time.Duration,
+	render func(old, successor access.KeyRecord, refused error) (status int, body []byte)) (staff.Answer, error) {
+	return s.staffWrite(ctx, failpoint.Administration, w, func(tx tx) (out staff.Answer, err error) {
 		admins, err := tx.administrators(w)
 		if err != nil {
 			return out, err
@@ -141,9 +142,9 @@ func (s *Store) RotateKey(ctx context.Context, w payout.StaffWrite, id string, s
 // EndKey revokes a key, with the audit entry in the same transaction. A revoked key stays as it is.
 // Refusals by the state (access.ErrOwnKey, ErrLastKey) are answers and stored; render makes them.
 // Errors as RotateKey's.
-func (s *Store) EndKey(ctx context.Context, w payout.StaffWrite, id string,
-	render func(k access.KeyRecord, refused error) (status int, body []byte)) (payout.StaffAnswer, error) {
-	return s.staffWrite(ctx, failpoint.Administration, w, func(tx tx) (out payout.StaffAnswer, err error) {
+func (s *Store) EndKey(ctx context.Context, w staff.Write, id string,
+	render func(k access.KeyRecord, refused error) (status int, body []byte)) (staff.Answer, error) {
+	return s.staffWrite(ctx, failpoint.Administration, w, func(tx tx) (out staff.Answer, err error) {
 		admins, err := tx.administrators(w)
 		if err != nil {
 			return out, err
@@ -181,11 +182,11 @@ func (s *Store) EndKey(ctx context.Context, w payout.StaffWrite, id string,
 
 // ApproveKey activates a key that waits for approval, with the audit entry in the same transaction.
 // An active key stays as it is. The refusal access.ErrKeyEnded is an answer and stored; render makes
-// it. Errors: ErrNotFound, payout.ErrSelfApproval, access.ErrActorKeyEnded, payout.ErrKeyReused,
+// it. Errors: ErrNotFound, payout.ErrSelfApproval, access.ErrActorKeyEnded, staff.ErrKeyReused,
 // ErrUnavailable.
-func (s *Store) ApproveKey(ctx context.Context, w payout.StaffWrite, id string,
-	render func(k access.KeyRecord, refused error) (status int, body []byte)) (payout.StaffAnswer, error) {
-	return s.staffWrite(ctx, failpoint.Administration, w, func(tx tx) (out payout.StaffAnswer, err error) {
+func (s *Store) ApproveKey(ctx context.Context, w staff.Write, id string,
+	render func(k access.KeyRecord, refused error) (status int, body []byte)) (staff.Answer, error) {
+	return s.staffWrite(ctx, failpoint.Administration, w, func(tx tx) (out staff.Answer, err error) {
 		k, err := tx.lockKey(id)
 		if err != nil {
 			return out, err
@@ -226,7 +227,7 @@ func (a administrators) remainWithout(id string) bool {
 // administrators locks every administrator key until commit. So two of them cannot revoke each other
 // concurrently, and a revoked key that some API process has cached cannot create another.
 // access.ErrActorKeyEnded: the write's key is not an active administrator key.
-func (tx tx) administrators(w payout.StaffWrite) (administrators, error) {
+func (tx tx) administrators(w staff.Write) (administrators, error) {
 	var rows []keyRow
 	if err := tx.Raw("SELECT * FROM api_keys WHERE role = ? ORDER BY id FOR UPDATE", string(access.RoleAdmin)).Scan(&rows).Error; err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // TestLateRefunds: late are unfinished refunds that were due, by the end of their packet, and
@@ -49,7 +50,7 @@ func TestLateRefunds(t *testing.T) {
 	pay(t, s, refunded)
 	check := func(what string, by time.Time, status payout.Status, want ...string) {
 		t.Helper()
-		f := payout.Filter{Kind: payout.KindRefund, LateBefore: by, Status: status, Limit: 10}
+		f := staff.PaymentFilter{Kind: payout.KindRefund, LateBefore: by, Status: status, Limit: 10}
 		rows, err := s.Payments(ctx, f)
 		must(t, err)
 		var got []string

@@ -119,7 +119,7 @@ func packetCounting(f packet.RecordFilter, status packet.Status) counting {
 
 // ApprovalTotal counts the decisions of Approvals, ignoring place and limit, and adds up the amounts
 // of their payments. A payment with two decisions counts twice. Errors: ErrUnavailable.
-func (s *Store) ApprovalTotal(ctx context.Context, f payout.ApprovalFilter) (staff.ListTotal, error) {
+func (s *Store) ApprovalTotal(ctx context.Context, f staff.ApprovalFilter) (staff.ListTotal, error) {
 	now, err := s.Clock(ctx)
 	if err != nil {
 		return staff.ListTotal{}, err

@@ -183,9 +183,9 @@ func (x *tallies) approvals() {
 		payout.DecisionCarriedOut: true,
 		payout.DecisionOvertaken:  false, payout.DecisionRejected: true, payout.DecisionExpired: false} {
 		x.same(string(status), more, func() (staff.ListTotal, error) {
-			return x.s.ApprovalTotal(x.t.Context(), payout.ApprovalFilter{Status: status})
+			return x.s.ApprovalTotal(x.t.Context(), staff.ApprovalFilter{Status: status})
 		}, func() (sum staff.Sum) {
-			rows, err := x.s.Approvals(x.t.Context(), payout.ApprovalFilter{Status: status, Limit: everything})
+			rows, err := x.s.Approvals(x.t.Context(), staff.ApprovalFilter{Status: status, Limit: everything})
 			must(x.t, err)
 			for _, r := range rows {
 				sum = sum.Plus(staff.Sum{Count: 1, Amount: r.Row.Amount})
@@ -193,7 +193,7 @@ func (x *tallies) approvals() {
 			return sum
 		})
 	}
-	waiting, err := x.s.ApprovalTotal(x.t.Context(), payout.ApprovalFilter{Status: payout.DecisionWaiting})
+	waiting, err := x.s.ApprovalTotal(x.t.Context(), staff.ApprovalFilter{Status: payout.DecisionWaiting})
 	must(x.t, err)
 	var sum int64
 	for seq := int64(100); seq <= 24_000; seq += 100 { // as archive and desks make them

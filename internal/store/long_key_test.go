@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // TestLongKeys: keys are never cut. Two texts that differ after their column's width stay distinct,
@@ -76,7 +77,7 @@ func TestLongKeys(t *testing.T) {
 			}
 		}
 		for id, ref := range refs {
-			rows, err := s.Payments(t.Context(), payout.Filter{Kind: payout.KindPayout, ProviderRef: ref, Limit: 5})
+			rows, err := s.Payments(t.Context(), staff.PaymentFilter{Kind: payout.KindPayout, ProviderRef: ref, Limit: 5})
 			must(t, err)
 			if len(rows) != 1 || rows[0].ID != id {
 				t.Errorf("%q finds %+v", ref, rows)

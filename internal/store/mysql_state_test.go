@@ -9,6 +9,7 @@ import (
 	"hongbao/internal/devstack/stacktest"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // another returns another process on the same database.
@@ -98,8 +99,8 @@ func guardedCases(t *testing.T, s *Store) guarded {
 	}
 	claimed, taken := funded(t, s, 100, 2), funded(t, s, 100, 2)
 	claim(t, s, taken, 0, "u")
-	w := by(t, s, payout.StaffWrite{Owner: "f", Role: "finance", Route: "r", BodyHash: "h", Reason: "why"})
-	decision := func(d *payout.Decision, _ payout.Row, err error) (int, []byte) { return 202, []byte("{}") }
+	w := by(t, s, staff.Write{Owner: "f", Role: "finance", Route: "r", BodyHash: "h", Reason: "why"})
+	decision := func(d *staff.Decision, _ staff.PaymentRow, err error) (int, []byte) { return 202, []byte("{}") }
 	decide := func(s *Store, key, id string, kind payout.DecisionKind) error {
 		w := w
 		w.Key = key
@@ -172,8 +173,8 @@ func guardedCases(t *testing.T, s *Store) guarded {
 		"recall a packet": func(s *Store) error {
 			w := w
 			w.Key = "recall"
-			_, err := s.PlanRecall(ctx, w, claimed.ID, func(context.Context) (payout.Recall, error) {
-				return payout.Recall{Before: "open", After: "closing"}, nil
+			_, err := s.PlanRecall(ctx, w, claimed.ID, func(context.Context) (staff.Recall, error) {
+				return staff.Recall{Before: "open", After: "closing"}, nil
 			})
 			return err
 		},
@@ -272,7 +273,7 @@ func TestR13_NumberSentAgain(t *testing.T) {
 	}
 	_, err := again()
 	wantErr(t, err, ErrMoved)
-	_, err = s.DeclareRestored(ctx, payout.StaffWrite{Owner: "op", Role: "operator", Reason: "r"}, 0, s.Now())
+	_, err = s.DeclareRestored(ctx, staff.Write{Owner: "op", Role: "operator", Reason: "r"}, 0, s.Now())
 	must(t, err)
 	for n, want := range []bool{true, false} {
 		put, err := again()

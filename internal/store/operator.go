@@ -7,33 +7,34 @@ import (
 	"fmt"
 
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // DecideBreak records what staff state about the order number of an open break: that its money has
 // moved, or has not. It is a decision about the payment, by two persons, like those of Decide; when it
 // has taken effect, the break is resolved in the same transaction. Errors: as Decide.
-func (s *Store) DecideBreak(ctx context.Context, w payout.StaffWrite, id int64, c payout.DecisionRequest, render payout.DecisionAnswer) (
-	payout.StaffAnswer, error) {
-	return s.decision(ctx, w, func(tx tx) (payout.StaffAnswer, error) {
+func (s *Store) DecideBreak(ctx context.Context, w staff.Write, id int64, c payout.DecisionRequest, render staff.DecisionAnswer) (
+	staff.Answer, error) {
+	return s.decision(ctx, w, func(tx tx) (staff.Answer, error) {
 		var about breakRow
 		if err := tx.Where("id = ?", id).Limit(1).Find(&about).Error; err != nil {
-			return payout.StaffAnswer{}, err
+			return staff.Answer{}, err
 		}
 		if about.ID == 0 {
-			return payout.StaffAnswer{}, fmt.Errorf("break %d: %w", id, ErrNotFound)
+			return staff.Answer{}, fmt.Errorf("break %d: %w", id, ErrNotFound)
 		}
 		row, attempts, err := tx.loadOrder(about.OrderNo)
 		if err == nil && about.ResolvedAt != nil || errors.Is(err, ErrNotFound) {
-			var out payout.StaffAnswer
-			out.Status, out.Body = render(nil, payout.Row{}, fmt.Errorf("break %d: %w", id, payout.ErrNoOrder))
+			var out staff.Answer
+			out.Status, out.Body = render(nil, staff.PaymentRow{}, fmt.Errorf("break %d: %w", id, payout.ErrNoOrder))
 			return out, nil
 		}
 		if err != nil {
-			return payout.StaffAnswer{}, err
+			return staff.Answer{}, err
 		}
 		c.OrderNo, c.BreakID = about.OrderNo, id
 		if c.OnStatement, err = tx.onStatement(row, c.OrderNo); err != nil {
-			return payout.StaffAnswer{}, err
+			return staff.Answer{}, err
 		}
 		return tx.decideAbout(w, row, attempts, c, render)
 	})
@@ -62,12 +63,12 @@ func (tx tx) onStatement(row paymentRow, orderNo string) (bool, error) {
 }
 
 // decideAbout makes a decision about a locked payment, unless a hold stops it.
-func (tx tx) decideAbout(w payout.StaffWrite, row paymentRow, attempts []payout.Attempt, c payout.DecisionRequest,
-	render payout.DecisionAnswer) (payout.StaffAnswer, error) {
+func (tx tx) decideAbout(w staff.Write, row paymentRow, attempts []payout.Attempt, c payout.DecisionRequest,
+	render staff.DecisionAnswer) (staff.Answer, error) {
 	if err := tx.allow(c.Kind.Action(row.payment().Kind), holdNames{packet: row.PacketID, payment: row.ID}); err != nil {
 		return answerDecision(row, attempts, row.payment(), nil, err, render)
 	}
-	d := payout.Decision{ID: "d" + rand.Text()[:25], PaymentID: row.ID, Kind: c.Kind, Reason: w.Reason, By: w.Owner, Role: w.Role,
+	d := staff.Decision{ID: "d" + rand.Text()[:25], PaymentID: row.ID, Kind: c.Kind, Reason: w.Reason, By: w.Owner, Role: w.Role,
 		KeyID: w.KeyID, Evidence: c.Evidence, OrderNo: c.OrderNo, BreakID: c.BreakID, CreatedAt: tx.now}
 	p, err := tx.decide(w, row, attempts, c, &d)
 	return answerDecision(row, attempts, p, &d, err, render)
@@ -75,7 +76,7 @@ func (tx tx) decideAbout(w payout.StaffWrite, row paymentRow, attempts []payout.
 
 // settleMoved books what two persons state to have moved, after the provider has shown it, and
 // resolves the break of the decision. A break that the money causes stays open.
-func (tx tx) settleMoved(row paymentRow, p *payout.Payment, attempts []payout.Attempt, d *payout.Decision) error {
+func (tx tx) settleMoved(row paymentRow, p *payout.Payment, attempts []payout.Attempt, d *staff.Decision) error {
 	shown, err := tx.onStatement(row, d.OrderNo)
 	if err != nil {
 		return err
@@ -127,7 +128,7 @@ func (tx tx) settleNotMoved(row paymentRow, set payout.Settlement) error {
 }
 
 // resolveDecided resolves the break that a decision is about.
-func (tx tx) resolveDecided(d payout.Decision) error {
+func (tx tx) resolveDecided(d staff.Decision) error {
 	return tx.Exec("UPDATE breaks SET resolved_at = ?, resolved_by = ?, reason = ? WHERE id = ? AND resolved_at IS NULL", tx.now, d.By,
 		clip(string(d.Kind)+": "+d.Reason, 500), d.BreakID).Error
 }

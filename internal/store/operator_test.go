@@ -8,6 +8,7 @@ import (
 
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // aboutOrder stores an open break about an order number and returns its id.
@@ -21,7 +22,7 @@ func aboutOrder(t testing.TB, s *Store, orderNo string) int64 {
 }
 
 // states makes one person state an outcome about a break.
-func states(t testing.TB, s *Store, id int64, kind payout.DecisionKind) payout.StaffAnswer {
+func states(t testing.TB, s *Store, id int64, kind payout.DecisionKind) staff.Answer {
 	t.Helper()
 	a, err := s.DecideBreak(t.Context(), financeWrite(t, s, fmt.Sprint(kind, id, s.Now().UnixNano()), "h"), id,
 		payout.DecisionRequest{Kind: kind, Evidence: "letter"}, render)
@@ -30,7 +31,7 @@ func states(t testing.TB, s *Store, id int64, kind payout.DecisionKind) payout.S
 }
 
 // confirms makes a second person approve a waiting decision.
-func confirms(t testing.TB, s *Store, a payout.StaffAnswer) payout.StaffAnswer {
+func confirms(t testing.TB, s *Store, a staff.Answer) staff.Answer {
 	t.Helper()
 	words := strings.Fields(string(a.Body))
 	if a.Status != 202 || len(words) != 4 || words[1] != "waiting" {

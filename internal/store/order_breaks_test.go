@@ -73,7 +73,7 @@ func TestOneBadOrderIsOneBreak(t *testing.T) {
 
 	// What staff resolved stays resolved, whichever check finds it again.
 	b := x.one(payout.BreakMismatch, mismatched.OrderNo, 100)
-	w := by(t, x.s, payout.StaffWrite{Owner: "li.na", Role: "finance", Route: "POST /x", Key: "k", BodyHash: "h", Reason: "they say 100"})
+	w := by(t, x.s, staff.Write{Owner: "li.na", Role: "finance", Route: "POST /x", Key: "k", BodyHash: "h", Reason: "they say 100"})
 	_, err = x.s.ResolveBreak(t.Context(), w, b.ID, func(staff.BreakRow) (int, []byte) { return 200, []byte("{}") })
 	must(t, err)
 	x.reconcile(today())
@@ -107,7 +107,7 @@ func TestMoreSevereBreakWins(t *testing.T) {
 
 	// What a statement has, or lacks, is new evidence after an earlier resolution.
 	b := x.one(payout.BreakLateSuccess, o.OrderNo, 0)
-	w := by(t, x.s, payout.StaffWrite{Owner: "li.na", Role: "finance", Route: "POST /x", Key: "k", BodyHash: "h", Reason: "seen"})
+	w := by(t, x.s, staff.Write{Owner: "li.na", Role: "finance", Route: "POST /x", Key: "k", BodyHash: "h", Reason: "seen"})
 	_, err = x.s.ResolveBreak(t.Context(), w, b.ID, func(staff.BreakRow) (int, []byte) { return 200, []byte("{}") })
 	must(t, err)
 	x.c.pass(2 * payout.InFlightAge)

@@ -214,7 +214,7 @@ const sumLimit = 10_000
 
 // PaymentSum counts the payments of a filter and adds up their amounts, up to 10,000; more reports
 // that there are others. Errors: ErrUnavailable.
-func (s *Store) PaymentSum(ctx context.Context, f payout.Filter) (sum staff.Sum, more bool, err error) {
+func (s *Store) PaymentSum(ctx context.Context, f staff.PaymentFilter) (sum staff.Sum, more bool, err error) {
 	kinds := []payout.Kind{f.Kind}
 	if f.Kind == payout.KindPayout && f.IncludeHonours {
 		kinds = append(kinds, payout.KindHonour)

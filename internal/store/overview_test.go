@@ -128,7 +128,7 @@ func TestOverviewOfHugeAmounts(t *testing.T) {
 	if o, err := s.Overview(t.Context()); err != nil || len(o.Payments) != 1 || o.Payments[0].Amount != 2*money.Max {
 		t.Errorf("two of the largest: %+v, %v", o.Payments, err)
 	}
-	if sum, _, err := s.PaymentSum(t.Context(), payout.Filter{Kind: payout.KindCharge}); err != nil || sum.Amount != 2*money.Max {
+	if sum, _, err := s.PaymentSum(t.Context(), staff.PaymentFilter{Kind: payout.KindCharge}); err != nil || sum.Amount != 2*money.Max {
 		t.Errorf("two of the largest: %+v, %v", sum, err)
 	}
 	must(t, s.read(t.Context()).Exec("DELETE FROM payments ORDER BY id LIMIT 1").Error)
@@ -143,7 +143,7 @@ func TestOverviewOfHugeAmounts(t *testing.T) {
 	if len(o.Payments) != 1 || o.Payments[0].Count != more+1 || o.Payments[0].Amount != money.Saturated {
 		t.Errorf("%+v", o.Payments)
 	}
-	sum, _, err := s.PaymentSum(t.Context(), payout.Filter{Kind: payout.KindCharge})
+	sum, _, err := s.PaymentSum(t.Context(), staff.PaymentFilter{Kind: payout.KindCharge})
 	must(t, err)
 	if sum.Count != more+1 || sum.Amount != money.Saturated {
 		t.Errorf("%+v", sum)

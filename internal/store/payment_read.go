@@ -10,6 +10,7 @@ import (
 	"gorm.io/gorm"
 
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // listedRow names its embedded row: gorm skips unexported embedded fields.
@@ -18,13 +19,13 @@ type listedRow struct {
 	ProviderRef *string
 }
 
-func (r listedRow) row() payout.Row {
-	return payout.Row{Payment: r.Payment.payment(), OrderNo: orEmpty(r.Payment.OrderNo), ProviderRef: orEmpty(r.ProviderRef),
+func (r listedRow) row() staff.PaymentRow {
+	return staff.PaymentRow{Payment: r.Payment.payment(), OrderNo: orEmpty(r.Payment.OrderNo), ProviderRef: orEmpty(r.ProviderRef),
 		AttemptCount: r.Payment.Attempt}
 }
 
 // listed returns the payment as a list row, with the reference of the current attempt.
-func (r paymentRow) listed(attempts []payout.Attempt) payout.Row {
+func (r paymentRow) listed(attempts []payout.Attempt) staff.PaymentRow {
 	l := listedRow{Payment: r}
 	if r.Attempt > 0 && r.Attempt <= len(attempts) {
 		l.ProviderRef = &attempts[r.Attempt-1].ProviderRef
@@ -44,7 +45,7 @@ const lateRefund = `p.status IN ? AND (p.created_at <= ? OR RIGHT(p.id, 4) = '00
 // paymentsIndex names the indexes that have the rows of a filter in list order. With several of them
 // the optimizer chooses the most selective; without a hint it may take another one and sort
 // everything. rare: few rows have the filter's amounts.
-func paymentsIndex(f payout.Filter, rare bool) string {
+func paymentsIndex(f staff.PaymentFilter, rare bool) string {
 	if named(f) {
 		return ""
 	}
@@ -68,7 +69,7 @@ func paymentsIndex(f payout.Filter, rare bool) string {
 }
 
 // named reports whether a filter has an order number or provider reference.
-func named(f payout.Filter) bool { return f.OrderNo != "" || f.ProviderRef != "" }
+func named(f staff.PaymentFilter) bool { return f.OrderNo != "" || f.ProviderRef != "" }
 
 // rareAmountLimit is the largest number of payments that are sorted instead of read in list order.
 const rareAmountLimit = 1000
@@ -76,7 +77,7 @@ const rareAmountLimit = 1000
 // rareAmount reports whether few payments have the filter's amounts: then they are found by amount
 // and sorted. Frequent amounts are found soon in list order. They have to be counted, because the
 // wrong plan reads all payments.
-func (s *Store) rareAmount(ctx context.Context, f payout.Filter) (bool, error) {
+func (s *Store) rareAmount(ctx context.Context, f staff.PaymentFilter) (bool, error) {
 	if f.AmountMin <= 1 && f.AmountMax == 0 || named(f) || f.UserID != "" || f.PacketID != "" {
 		return false, nil
 	}
@@ -87,7 +88,7 @@ func (s *Store) rareAmount(ctx context.Context, f payout.Filter) (bool, error) {
 }
 
 // amounts restricts a selection of payments p to the filter's amounts.
-func amounts(q *gorm.DB, f payout.Filter) *gorm.DB {
+func amounts(q *gorm.DB, f staff.PaymentFilter) *gorm.DB {
 	if f.AmountMin > 0 {
 		q = q.Where("p.amount >= ?", int64(f.AmountMin))
 	}
@@ -99,7 +100,7 @@ func amounts(q *gorm.DB, f payout.Filter) *gorm.DB {
 
 // Payments lists payments of one kind, newest first; payouts include those of share conflicts when
 // the filter requests it. Errors: ErrUnavailable.
-func (s *Store) Payments(ctx context.Context, f payout.Filter) ([]payout.Row, error) {
+func (s *Store) Payments(ctx context.Context, f staff.PaymentFilter) ([]staff.PaymentRow, error) {
 	rows, err := s.paymentsOf(ctx, f)
 	if err != nil || f.Kind != payout.KindPayout || !f.IncludeHonours {
 		return rows, err
@@ -110,13 +111,13 @@ func (s *Store) Payments(ctx context.Context, f payout.Filter) ([]payout.Row, er
 		return rows, err
 	}
 	rows = append(rows, honours...)
-	slices.SortFunc(rows, func(a, b payout.Row) int {
+	slices.SortFunc(rows, func(a, b staff.PaymentRow) int {
 		return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), cmp.Compare(b.ID, a.ID))
 	})
 	return rows[:min(f.Limit, len(rows))], nil
 }
 
-func (s *Store) paymentsOf(ctx context.Context, f payout.Filter) ([]payout.Row, error) {
+func (s *Store) paymentsOf(ctx context.Context, f staff.PaymentFilter) ([]staff.PaymentRow, error) {
 	q, fits, err := s.filtered(ctx, f)
 	if err != nil || !fits {
 		return nil, classify(err)
@@ -130,7 +131,7 @@ func (s *Store) paymentsOf(ctx context.Context, f payout.Filter) ([]payout.Row, 
 	if err := q.Order("p.created_at DESC, p.id DESC").Limit(f.Limit).Scan(&rows).Error; err != nil {
 		return nil, classify(err)
 	}
-	out := make([]payout.Row, len(rows))
+	out := make([]staff.PaymentRow, len(rows))
 	for i, r := range rows {
 		out[i] = r.row()
 	}
@@ -138,7 +139,7 @@ func (s *Store) paymentsOf(ctx context.Context, f payout.Filter) ([]payout.Row, 
 }
 
 // filtered selects the payments p of one kind that match a filter; false when none can match.
-func (s *Store) filtered(ctx context.Context, f payout.Filter) (q *gorm.DB, fits bool, err error) {
+func (s *Store) filtered(ctx context.Context, f staff.PaymentFilter) (q *gorm.DB, fits bool, err error) {
 	if f.FailureCode != "" && f.Status != "" && f.Status != payout.StatusFailed && f.Status != payout.StatusReturned {
 		return nil, false, nil // only those have a code; a scan would find nothing
 	}
@@ -176,13 +177,13 @@ func (s *Store) filtered(ctx context.Context, f payout.Filter) (q *gorm.DB, fits
 }
 
 // Payment reads one payment with attempts and timeline. Errors: ErrNotFound, ErrUnavailable.
-func (s *Store) Payment(ctx context.Context, id string) (payout.Detail, error) {
+func (s *Store) Payment(ctx context.Context, id string) (staff.PaymentDetail, error) {
 	t := tx{DB: s.read(ctx)}
 	row, attempts, err := t.loadStored(id, false)
 	if err != nil {
-		return payout.Detail{}, classify(err)
+		return staff.PaymentDetail{}, classify(err)
 	}
-	d := payout.Detail{Row: row.listed(attempts), Attempts: attempts}
+	d := staff.PaymentDetail{PaymentRow: row.listed(attempts), Attempts: attempts}
 	var rows []eventRow
 	if err := t.Where("payment_id = ?", id).Order("id").Find(&rows).Error; err != nil {
 		return d, classify(err)

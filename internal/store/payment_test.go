@@ -11,6 +11,7 @@ import (
 
 	"hongbao/internal/failpoint"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // owing is the payout id of an open packet's only share, claimed.
@@ -74,7 +75,7 @@ func TestPaymentThroughTheRows(t *testing.T) {
 		e.Source != "provider" {
 		t.Errorf("%+v", e)
 	}
-	if b, err := s.Payments(ctx, payout.Filter{Kind: payout.KindPayout, OrderNo: o.OrderNo, Limit: 5}); err != nil || len(b) != 1 ||
+	if b, err := s.Payments(ctx, staff.PaymentFilter{Kind: payout.KindPayout, OrderNo: o.OrderNo, Limit: 5}); err != nil || len(b) != 1 ||
 		b[0].ProviderRef != "ref" {
 		t.Errorf("%+v, %v", b, err)
 	}

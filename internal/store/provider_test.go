@@ -9,25 +9,26 @@ import (
 	"time"
 
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
-func holding(t testing.TB, s *Store, who, key, reason string, hold bool) payout.StaffWrite {
+func holding(t testing.TB, s *Store, who, key, reason string, hold bool) staff.Write {
 	action := "release"
 	if hold {
 		action = "hold"
 	}
-	return by(t, s, payout.StaffWrite{Owner: who, Role: "ops", Route: "POST /v1/staff/providers/sandbox/" + action, Key: key, BodyHash: reason,
+	return by(t, s, staff.Write{Owner: who, Role: "ops", Route: "POST /v1/staff/providers/sandbox/" + action, Key: key, BodyHash: reason,
 		Reason: reason})
 }
 
-func renderProvider(p payout.ProviderState) (int, []byte) {
+func renderProvider(p staff.ProviderState) (int, []byte) {
 	if p.Hold == nil {
 		return 200, fmt.Appendf(nil, "%s goes", p.Name)
 	}
 	return 200, fmt.Appendf(nil, "%s held by %s: %s", p.Name, p.Hold.By, p.Hold.Reason)
 }
 
-func setHold(t testing.TB, s *Store, who, key, reason string, hold bool) payout.StaffAnswer {
+func setHold(t testing.TB, s *Store, who, key, reason string, hold bool) staff.Answer {
 	t.Helper()
 	a, err := s.HoldProvider(t.Context(), holding(t, s, who, key, reason, hold), provider, hold, renderProvider)
 	must(t, err)
@@ -60,7 +61,7 @@ func TestHoldProvider(t *testing.T) {
 	})
 	t.Run("other body", func(t *testing.T) {
 		_, err := s.HoldProvider(ctx, holding(t, s, "ann", "k1", "other", true), provider, true, renderProvider)
-		wantErr(t, err, payout.ErrKeyReused)
+		wantErr(t, err, staff.ErrKeyReused)
 	})
 	t.Run("held already", func(t *testing.T) {
 		if a := setHold(t, s, "bob", "k2", "me too", true); string(a.Body) != "sandbox held by ann: 对账不平" {

@@ -20,6 +20,7 @@ import (
 	"hongbao/internal/money"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 func TestPayments(t *testing.T) {
@@ -46,7 +47,7 @@ func TestPayments(t *testing.T) {
 	r := funded(t, s, 7, 1)
 	claim(t, s, r, 0, "u0")
 
-	ids := func(f payout.Filter) []string {
+	ids := func(f staff.PaymentFilter) []string {
 		t.Helper()
 		if f.Kind == 0 {
 			f.Kind = payout.KindPayout
@@ -73,25 +74,25 @@ func TestPayments(t *testing.T) {
 		return out
 	}
 	for name, tc := range map[string]struct {
-		filter payout.Filter
+		filter staff.PaymentFilter
 		want   []string
 	}{
-		"packet":        {payout.Filter{PacketID: q.ID}, id(q, 1, 0)},
-		"user":          {payout.Filter{UserID: "u0"}, slices.Concat(id(r, 0), id(q, 0), id(p, 0))},
-		"status":        {payout.Filter{Status: payout.StatusPaid}, id(p, 0)},
-		"code":          {payout.Filter{FailureCode: "never_received"}, id(p, 2)},
-		"unlisted code": {payout.Filter{FailureCode: "declined"}, id(p, 1)},
-		"older":         {payout.Filter{CreatedTo: mid, UserID: "u0"}, slices.Concat(id(q, 0), id(p, 0))},
-		"smallest":      {payout.Filter{AmountMin: 301}, nil},
-		"amounts":       {payout.Filter{AmountMin: 20, AmountMax: 299}, id(q, 1, 0)},
-		"number":        {payout.Filter{OrderNo: second.OrderNo}, id(p, 1)},
-		"older number":  {payout.Filter{OrderNo: failed.OrderNo}, id(p, 1)},
-		"no number":     {payout.Filter{OrderNo: payout.OrderNo(payoutID(p, 1), 3)}, nil},
-		"not ours":      {payout.Filter{OrderNo: "' OR 1=1"}, nil},
-		"together":      {payout.Filter{PacketID: p.ID, Status: payout.StatusFailed, UserID: "u1"}, id(p, 1)},
-		"none":          {payout.Filter{PacketID: p.ID, UserID: "u9"}, nil},
-		"all":           {payout.Filter{}, slices.Concat(id(r, 0), id(q, 1, 0), id(p, 4, 3, 2, 1, 0))},
-		"charges":       {payout.Filter{Kind: payout.KindCharge}, []string{chargeID(r), chargeID(q), chargeID(p)}},
+		"packet":        {staff.PaymentFilter{PacketID: q.ID}, id(q, 1, 0)},
+		"user":          {staff.PaymentFilter{UserID: "u0"}, slices.Concat(id(r, 0), id(q, 0), id(p, 0))},
+		"status":        {staff.PaymentFilter{Status: payout.StatusPaid}, id(p, 0)},
+		"code":          {staff.PaymentFilter{FailureCode: "never_received"}, id(p, 2)},
+		"unlisted code": {staff.PaymentFilter{FailureCode: "declined"}, id(p, 1)},
+		"older":         {staff.PaymentFilter{CreatedTo: mid, UserID: "u0"}, slices.Concat(id(q, 0), id(p, 0))},
+		"smallest":      {staff.PaymentFilter{AmountMin: 301}, nil},
+		"amounts":       {staff.PaymentFilter{AmountMin: 20, AmountMax: 299}, id(q, 1, 0)},
+		"number":        {staff.PaymentFilter{OrderNo: second.OrderNo}, id(p, 1)},
+		"older number":  {staff.PaymentFilter{OrderNo: failed.OrderNo}, id(p, 1)},
+		"no number":     {staff.PaymentFilter{OrderNo: payout.OrderNo(payoutID(p, 1), 3)}, nil},
+		"not ours":      {staff.PaymentFilter{OrderNo: "' OR 1=1"}, nil},
+		"together":      {staff.PaymentFilter{PacketID: p.ID, Status: payout.StatusFailed, UserID: "u1"}, id(p, 1)},
+		"none":          {staff.PaymentFilter{PacketID: p.ID, UserID: "u9"}, nil},
+		"all":           {staff.PaymentFilter{}, slices.Concat(id(r, 0), id(q, 1, 0), id(p, 4, 3, 2, 1, 0))},
+		"charges":       {staff.PaymentFilter{Kind: payout.KindCharge}, []string{chargeID(r), chargeID(q), chargeID(p)}},
 	} {
 		if got := ids(tc.filter); !slices.Equal(got, tc.want) {
 			t.Errorf("%s: %v, want %v", name, got, tc.want)
@@ -100,9 +101,9 @@ func TestPayments(t *testing.T) {
 	// Page by page, also over rows of the same instant.
 	_, err := s.sql.ExecContext(ctx, "UPDATE payments SET created_at = ? WHERE packet_id = ?", mid, p.ID)
 	must(t, err)
-	whole := ids(payout.Filter{})
+	whole := ids(staff.PaymentFilter{})
 	for _, limit := range []int{1, 2, 3, 7} {
-		f := payout.Filter{Kind: payout.KindPayout, Limit: limit}
+		f := staff.PaymentFilter{Kind: payout.KindPayout, Limit: limit}
 		var got []string
 		for page := range 100 {
 			rows, err := s.Payments(ctx, f)
@@ -149,10 +150,11 @@ func TestReferenceOfTheCurrentNumber(t *testing.T) {
 	answer(payout.SourceQuery, 1, payout.ObsSucceeded)
 	d, err := s.Payment(t.Context(), id)
 	must(t, err)
-	list, err := s.Payments(t.Context(), payout.Filter{Kind: payout.KindPayout, Limit: 5})
+	list, err := s.Payments(t.Context(), staff.PaymentFilter{Kind: payout.KindPayout, Limit: 5})
 	must(t, err)
-	if d.Status != payout.StatusPaid || d.OrderNo != payout.OrderNo(id, 1) || d.ProviderRef != "ref1" || !reflect.DeepEqual(list[0], d.Row) {
-		t.Errorf("detail %+v\nlist %+v", d.Row, list[0])
+	if d.Status != payout.StatusPaid || d.OrderNo != payout.OrderNo(id, 1) || d.ProviderRef != "ref1" ||
+		!reflect.DeepEqual(list[0], d.PaymentRow) {
+		t.Errorf("detail %+v\nlist %+v", d.PaymentRow, list[0])
 	}
 }
 
@@ -298,7 +300,7 @@ func TestStatementsUseAnIndex(t *testing.T) {
 	_, err = s.FinishPacket(ctx, p.ID, nil)
 	must(t, err)
 	after := time.Now().Add(-time.Minute)
-	for _, f := range []payout.Filter{{}, {PacketID: p.ID}, {UserID: "u7"}, {Status: payout.StatusFailed}, {FailureCode: "declined"},
+	for _, f := range []staff.PaymentFilter{{}, {PacketID: p.ID}, {UserID: "u7"}, {Status: payout.StatusFailed}, {FailureCode: "declined"},
 		{OrderNo: o.OrderNo},
 		{AfterTime: after, AfterID: "p"}, {AmountMin: money.Fen(5), Status: payout.StatusPaid, AfterTime: after, AfterID: "p"}} {
 		f.Kind, f.Limit = payout.KindPayout, 50

@@ -5,16 +5,17 @@ import (
 
 	"hongbao/internal/failpoint"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // PlanRecall records a recall by staff, with the audit entry in the same transaction, before Redis
 // is changed: every recall has a recorded author. look reads the packet; a reused key skips it.
 // Status 0 means: continue, recall, and call EndRecall, also as a repeat after a crash. Any other
 // status is the first answer or look's refusal. Errors: what look returns, access.ErrActorKeyEnded,
-// payout.ErrKeyReused, payout.ErrMySQLRestored, ErrUnavailable.
-func (s *Store) PlanRecall(ctx context.Context, w payout.StaffWrite, packetID string, look func(context.Context) (payout.Recall, error)) (
-	payout.StaffAnswer, error) {
-	var out payout.StaffAnswer
+// staff.ErrKeyReused, payout.ErrMySQLRestored, ErrUnavailable.
+func (s *Store) PlanRecall(ctx context.Context, w staff.Write, packetID string, look func(context.Context) (staff.Recall, error)) (
+	staff.Answer, error) {
+	var out staff.Answer
 	now, err := s.Clock(ctx)
 	if err != nil {
 		return out, err
@@ -32,7 +33,7 @@ func (s *Store) PlanRecall(ctx context.Context, w payout.StaffWrite, packetID st
 		return out, err
 	}
 	run := func(tx tx) error {
-		out = payout.StaffAnswer{}
+		out = staff.Answer{}
 		if err := tx.actor(w); err != nil {
 			return err
 		}
@@ -50,7 +51,7 @@ func (s *Store) PlanRecall(ctx context.Context, w payout.StaffWrite, packetID st
 			map[string]string{"status": seen.After}); err != nil {
 			return err
 		}
-		return tx.storeAnswer(w, payout.StaffAnswer{Status: planned, Body: []byte("{}")})
+		return tx.storeAnswer(w, staff.Answer{Status: planned, Body: []byte("{}")})
 	}
 	write := func() error { return s.inTx(ctx, failpoint.RecallPlan, run) }
 	err = write()
@@ -61,14 +62,14 @@ func (s *Store) PlanRecall(ctx context.Context, w payout.StaffWrite, packetID st
 }
 
 // planAnswer returns an empty answer for a plan without an answer, else the stored answer.
-func planAnswer(a payout.StaffAnswer) payout.StaffAnswer {
+func planAnswer(a staff.Answer) staff.Answer {
 	if a.Status == planned {
-		return payout.StaffAnswer{}
+		return staff.Answer{}
 	}
 	return a
 }
 
 // EndRecall stores the answer of a recall and returns the first one stored. Errors: ErrUnavailable.
-func (s *Store) EndRecall(ctx context.Context, w payout.StaffWrite, a payout.StaffAnswer) (payout.StaffAnswer, error) {
+func (s *Store) EndRecall(ctx context.Context, w staff.Write, a staff.Answer) (staff.Answer, error) {
 	return s.endPlanned(ctx, failpoint.RecallEnd, w, a)
 }

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"testing"
 
-	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // TestPlanRecall: one entry a key, before the recall; a repeat under the key continues, and its
@@ -17,9 +17,9 @@ func TestPlanRecall(t *testing.T) {
 	ctx := t.Context()
 	p := funded(t, s, 100, 1)
 	looks := 0
-	look := func(context.Context) (payout.Recall, error) {
+	look := func(context.Context) (staff.Recall, error) {
 		looks++
-		return payout.Recall{Before: "open", After: "closing"}, nil
+		return staff.Recall{Before: "open", After: "closing"}, nil
 	}
 	entries := func() int64 { return query[int64](t, s, "SELECT COUNT(*) FROM audit") }
 	w := financeWrite(t, s, "recall", "h")
@@ -32,7 +32,7 @@ func TestPlanRecall(t *testing.T) {
 		t.Errorf("%d entries after %d looks", entries(), looks)
 	}
 	for _, body := range []string{"first", "second"} {
-		if a, err := s.EndRecall(ctx, w, payout.StaffAnswer{Status: 202, Body: []byte(body)}); err != nil || string(a.Body) != "first" ||
+		if a, err := s.EndRecall(ctx, w, staff.Answer{Status: 202, Body: []byte(body)}); err != nil || string(a.Body) != "first" ||
 			a.Replayed != (body == "second") {
 			t.Errorf("%s: %+v, %v", body, a, err)
 		}
@@ -41,15 +41,15 @@ func TestPlanRecall(t *testing.T) {
 		t.Errorf("%+v, %v", a, err)
 	}
 	_, err := s.PlanRecall(ctx, financeWrite(t, s, "recall", "other"), p.ID, look)
-	wantErr(t, err, payout.ErrKeyReused)
+	wantErr(t, err, staff.ErrKeyReused)
 	failed := errors.New("redis is away")
 	_, err = s.PlanRecall(ctx, financeWrite(t, s, "away", "h"), p.ID,
-		func(context.Context) (payout.Recall, error) { return payout.Recall{}, failed })
+		func(context.Context) (staff.Recall, error) { return staff.Recall{}, failed })
 	wantErr(t, err, failed)
-	refused := payout.StaffAnswer{Status: 409, Body: []byte("too early")}
+	refused := staff.Answer{Status: 409, Body: []byte("too early")}
 	for i := range 2 {
-		a, err := s.PlanRecall(ctx, financeWrite(t, s, "early", "h"), p.ID, func(context.Context) (payout.Recall, error) {
-			return payout.Recall{Before: "funding", After: "funding", Refused: refused}, nil
+		a, err := s.PlanRecall(ctx, financeWrite(t, s, "early", "h"), p.ID, func(context.Context) (staff.Recall, error) {
+			return staff.Recall{Before: "funding", After: "funding", Refused: refused}, nil
 		})
 		if err != nil || a.Status != 409 || string(a.Body) != "too early" || a.Replayed != (i == 1) {
 			t.Errorf("%+v, %v", a, err)
@@ -59,13 +59,13 @@ func TestPlanRecall(t *testing.T) {
 		t.Errorf("%d entries after %d looks", entries(), looks)
 	}
 	verifyAudit(t, s, 1)
-	answers := make([]payout.StaffAnswer, 8)
+	answers := make([]staff.Answer, 8)
 	for _, err := range together(len(answers), func(i int) (err error) {
 		w := financeWrite(t, s, "together", "h")
-		if answers[i], err = s.PlanRecall(ctx, w, p.ID, func(context.Context) (payout.Recall, error) {
-			return payout.Recall{Before: "open", After: "closing"}, nil
+		if answers[i], err = s.PlanRecall(ctx, w, p.ID, func(context.Context) (staff.Recall, error) {
+			return staff.Recall{Before: "open", After: "closing"}, nil
 		}); err == nil && answers[i].Status == 0 {
-			answers[i], err = s.EndRecall(ctx, w, payout.StaffAnswer{Status: 202, Body: fmt.Append(nil, i)})
+			answers[i], err = s.EndRecall(ctx, w, staff.Answer{Status: 202, Body: fmt.Append(nil, i)})
 		}
 		return err
 	}) {

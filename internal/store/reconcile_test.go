@@ -440,7 +440,7 @@ func TestResolvedBreakStaysResolved(t *testing.T) {
 	x.reconcile(day)
 	rows, err := x.s.Breaks(t.Context(), staff.BreakFilter{Kind: payout.BreakMovedTwice, Limit: 10})
 	must(t, err)
-	w := by(t, x.s, payout.StaffWrite{Owner: "li.na", Role: "finance", Route: "POST /x", Key: "k", BodyHash: "h",
+	w := by(t, x.s, staff.Write{Owner: "li.na", Role: "finance", Route: "POST /x", Key: "k", BodyHash: "h",
 		Reason: "they paid it back by bank"})
 	render := func(b staff.BreakRow) (int, []byte) { return 200, []byte(b.ResolvedBy + ": " + b.Reason) }
 	for try := range 3 {
@@ -459,7 +459,7 @@ func TestResolvedBreakStaysResolved(t *testing.T) {
 	other = w
 	other.BodyHash = "other"
 	_, err = x.s.ResolveBreak(t.Context(), other, rows[0].ID, render)
-	wantErr(t, err, payout.ErrKeyReused)
+	wantErr(t, err, staff.ErrKeyReused)
 	w.Key = "k3"
 	_, err = x.s.ResolveBreak(t.Context(), w, 1<<40, render)
 	wantErr(t, err, ErrNotFound)
@@ -493,7 +493,7 @@ func TestOneActiveReconciliationADay(t *testing.T) {
 			ids[i] = r.ID
 			return err
 		}
-		w := by(t, s, payout.StaffWrite{Owner: fmt.Sprint(i), Role: "finance", Route: "POST /x", Key: "k", BodyHash: "h", Reason: "now"})
+		w := by(t, s, staff.Write{Owner: fmt.Sprint(i), Role: "finance", Route: "POST /x", Key: "k", BodyHash: "h", Reason: "now"})
 		a, err := s.RequestReconciliation(ctx, w, provider, day, render)
 		ids[i] = string(a.Body)
 		return err

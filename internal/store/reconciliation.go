@@ -54,10 +54,10 @@ func (r reconciliationRow) reconciliation() (staff.Reconciliation, error) {
 
 // RequestReconciliation requests a reconciliation of a day by staff, with its audit entry; the
 // worker runs it. An active one of that day is returned instead. The same key and body return the
-// first answer. Errors: payout.ErrKeyReused, ErrUnavailable.
-func (s *Store) RequestReconciliation(ctx context.Context, w payout.StaffWrite, provider string, day payout.Day,
-	render func(staff.Reconciliation) (status int, body []byte)) (payout.StaffAnswer, error) {
-	return s.staffWrite(ctx, failpoint.Administration, w, func(tx tx) (out payout.StaffAnswer, err error) {
+// first answer. Errors: staff.ErrKeyReused, ErrUnavailable.
+func (s *Store) RequestReconciliation(ctx context.Context, w staff.Write, provider string, day payout.Day,
+	render func(staff.Reconciliation) (status int, body []byte)) (staff.Answer, error) {
+	return s.staffWrite(ctx, failpoint.Administration, w, func(tx tx) (out staff.Answer, err error) {
 		r, made, err := tx.requestReconciliation(provider, day, w.Owner, w.Reason)
 		if err != nil {
 			return out, err

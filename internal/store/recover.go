@@ -9,6 +9,7 @@ import (
 	"hongbao/internal/money"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // Steps of the recovery of a restored MySQL (rule R13). They record what has already happened, so
@@ -275,7 +276,7 @@ func (s *Store) NoteUndecided(ctx context.Context, packetID, subject, detail str
 // DeclareRestored marks a normal MySQL as restored to the state of until. It serves a restore that
 // was not detected because Redis lost its copy of the number too. Audited and repeatable. Errors:
 // ErrUnavailable.
-func (s *Store) DeclareRestored(ctx context.Context, w payout.StaffWrite, known int64, until time.Time) (payout.MySQLState, error) {
+func (s *Store) DeclareRestored(ctx context.Context, w staff.Write, known int64, until time.Time) (payout.MySQLState, error) {
 	var out payout.MySQLState
 	err := s.inTx(ctx, failpoint.RecoverDeclare, func(tx tx) error {
 		b, err := tx.lockMySQLState()
@@ -295,7 +296,7 @@ func (s *Store) DeclareRestored(ctx context.Context, w payout.StaffWrite, known 
 // provider: a hold placed since the backup is not known. The audit entry keeps report. found is the state at the begin
 // of the recovery: a MySQL restored again since lacks what was recovered. A normal one stays as it
 // is. Errors: ErrMoved when it was restored again, ErrUnavailable.
-func (s *Store) EndRecovery(ctx context.Context, w payout.StaffWrite, found payout.MySQLState, known int64, provider string,
+func (s *Store) EndRecovery(ctx context.Context, w staff.Write, found payout.MySQLState, known int64, provider string,
 	report any) (payout.MySQLState, error) {
 	var out payout.MySQLState
 	err := s.inTx(ctx, failpoint.RecoverEnd, func(tx tx) error {

@@ -8,6 +8,7 @@ import (
 
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // The writes of a recovery on real rows; package simulate has them in memory.
@@ -15,7 +16,7 @@ import (
 // declared declares MySQL restored.
 func declared(t *testing.T, s *Store) payout.MySQLState {
 	t.Helper()
-	b, err := s.DeclareRestored(t.Context(), payout.StaffWrite{Owner: "op", Role: "operator", Reason: "r"}, 0, s.Now())
+	b, err := s.DeclareRestored(t.Context(), staff.Write{Owner: "op", Role: "operator", Reason: "r"}, 0, s.Now())
 	must(t, err)
 	return b
 }
@@ -23,7 +24,7 @@ func declared(t *testing.T, s *Store) payout.MySQLState {
 // ended ends the recovery, and operations release the provider.
 func ended(t *testing.T, s *Store, found payout.MySQLState) {
 	t.Helper()
-	must(t, errOnly(s.EndRecovery(t.Context(), payout.StaffWrite{Owner: "op", Role: "operator", Reason: "r"}, found, 0, provider, nil)))
+	must(t, errOnly(s.EndRecovery(t.Context(), staff.Write{Owner: "op", Role: "operator", Reason: "r"}, found, 0, provider, nil)))
 	must(t, errOnly(s.HoldProvider(t.Context(), financeWrite(t, s, rand.Text(), "h"), provider, false, renderProvider)))
 }
 
@@ -152,7 +153,7 @@ func TestR13_RecoveryOfEarlierRestoreIsRefused(t *testing.T) {
 	ended(t, s, first)
 	c.pass(time.Minute)
 	again := declared(t, s)
-	_, err := s.EndRecovery(t.Context(), payout.StaffWrite{Owner: "op", Role: "operator", Reason: "r"}, first, 0, provider, nil)
+	_, err := s.EndRecovery(t.Context(), staff.Write{Owner: "op", Role: "operator", Reason: "r"}, first, 0, provider, nil)
 	wantErr(t, err, ErrMoved)
 	wantErr(t, s.CheckNotRestored(t.Context()), payout.ErrMySQLRestored)
 	ended(t, s, again)

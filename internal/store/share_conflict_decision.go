@@ -8,6 +8,7 @@ import (
 	"hongbao/internal/money"
 	"hongbao/internal/observe"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // conflictRow is an open share conflict y with whether its user has a share of the packet too.
@@ -57,16 +58,16 @@ func (s *Store) OpenShareConflicts(ctx context.Context, f payout.ConflictFilter)
 // DecideConflict honours (DecisionRetry) or voids (DecisionCancel) an open share conflict together with
 // another person: the first one's call makes the decision, which waits; the same call of a second one
 // approves it, as AnswerApproval does. Refusals by the state are answers and stored; render makes them.
-// Errors: ErrNotFound, payout.ErrKeyReused, payout.ErrMySQLRestored, ErrUnavailable.
-func (s *Store) DecideConflict(ctx context.Context, w payout.StaffWrite, id string, kind payout.DecisionKind,
-	render payout.ConflictAnswer) (payout.StaffAnswer, error) {
-	return s.decision(ctx, w, func(tx tx) (payout.StaffAnswer, error) {
+// Errors: ErrNotFound, staff.ErrKeyReused, payout.ErrMySQLRestored, ErrUnavailable.
+func (s *Store) DecideConflict(ctx context.Context, w staff.Write, id string, kind payout.DecisionKind,
+	render payout.ConflictAnswer) (staff.Answer, error) {
+	return s.decision(ctx, w, func(tx tx) (staff.Answer, error) {
 		row, attempts, err := tx.load(id, true)
 		if err != nil {
-			return payout.StaffAnswer{}, err
+			return staff.Answer{}, err
 		}
 		plan, first, err := tx.planConflict(w.Owner, row, attempts, kind)
-		answer := func(_ *payout.Decision, _ payout.Row, refused error) (int, []byte) { return render(plan, refused) }
+		answer := func(_ *staff.Decision, _ staff.PaymentRow, refused error) (int, []byte) { return render(plan, refused) }
 		switch {
 		case err != nil:
 			return answerDecision(row, attempts, row.payment(), nil, err, answer)
@@ -99,7 +100,7 @@ func (s *Store) PreviewConflict(ctx context.Context, owner, id string, kind payo
 // planConflict returns what a person's decision would do, and the other person's decision that it
 // approves.
 func (tx tx) planConflict(owner string, row paymentRow, attempts []payout.Attempt, kind payout.DecisionKind) (plan payout.ConflictPlan,
-	first payout.Decision, err error) {
+	first staff.Decision, err error) {
 	plan.Payment = row.payment()
 	// raw: shares its text with the list
 	if err := tx.Raw("SELECT "+hasOtherClaim+" FROM payments y WHERE y.id = ?", row.ID).Scan(&plan.OtherClaim).Error; err != nil {

@@ -11,6 +11,7 @@ import (
 	"hongbao/internal/money"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 var (
@@ -313,7 +314,7 @@ func TestR10_Listed(t *testing.T) {
 		want = append(want, claim(t, s, p, i, fmt.Sprint("u", i)).PaymentID, recordConflict(t, s, claimOf(p, i, fmt.Sprint("v", i))).PaymentID)
 	}
 	slices.Reverse(want)
-	f := payout.Filter{Kind: payout.KindPayout, IncludeHonours: true, PacketID: p.ID, Limit: 3}
+	f := staff.PaymentFilter{Kind: payout.KindPayout, IncludeHonours: true, PacketID: p.ID, Limit: 3}
 	var got []string
 	for {
 		rows, err := s.Payments(ctx, f)
@@ -329,7 +330,7 @@ func TestR10_Listed(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
-	for what, f := range map[string]payout.Filter{
+	for what, f := range map[string]staff.PaymentFilter{
 		"code":   {Kind: payout.KindPayout, IncludeHonours: true, FailureCode: payout.FailureShareConflict, Limit: 9},
 		"status": {Kind: payout.KindPayout, IncludeHonours: true, Status: payout.StatusFailed, Limit: 9},
 		"kind":   {Kind: payout.KindHonour, Limit: 9},
@@ -338,7 +339,7 @@ func TestR10_Listed(t *testing.T) {
 			t.Errorf("by %s: %d rows, %v", what, len(rows), err)
 		}
 	}
-	if rows, err := s.Payments(ctx, payout.Filter{Kind: payout.KindPayout, Limit: 20}); err != nil || len(rows) != 5 {
+	if rows, err := s.Payments(ctx, staff.PaymentFilter{Kind: payout.KindPayout, Limit: 20}); err != nil || len(rows) != 5 {
 		t.Errorf("%d payouts of shares, %v", len(rows), err)
 	}
 	if sums, err := s.ShareConflicts(ctx, p.ID); err != nil || sums != (payout.ShareConflicts{Count: 5, Amount: 500}) {

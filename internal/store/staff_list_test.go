@@ -15,6 +15,7 @@ import (
 	"hongbao/internal/money"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // staffRows is the number of payouts, ten times that of packets and refunds, with which staff lists
@@ -81,8 +82,8 @@ func TestStaffListsReadOnePage(t *testing.T) {
 			t.Errorf("%s: no statement ran", name)
 		}
 	}
-	small := payout.Filter{PacketID: "00000000000000000004"}
-	for name, f := range map[string]payout.Filter{
+	small := staff.PaymentFilter{PacketID: "00000000000000000004"}
+	for name, f := range map[string]staff.PaymentFilter{
 		"all": {}, "status": {Status: payout.StatusPaid}, "rare status": {Status: payout.StatusUnknown}, "failure": {FailureCode: "declined"},
 		"user": {UserID: "giant"}, "small user": {UserID: "u42"}, "nobody": {UserID: "nobody"}, "packet": {PacketID: giantPacket},
 		"small packet": small, "order": {OrderNo: "p" + giantPacket + "000101"}, "older": {CreatedTo: hour},
@@ -141,7 +142,7 @@ func TestCodeOfAnotherStatus(t *testing.T) {
 	id := owing(t, s)
 	fail(t, s, id)
 	for status, want := range map[payout.Status]int{payout.StatusFailed: 1, payout.StatusReturned: 0, payout.StatusPaid: 0, "": 1} {
-		rows, err := s.Payments(t.Context(), payout.Filter{Kind: payout.KindPayout, FailureCode: "declined", Status: status, Limit: 5})
+		rows, err := s.Payments(t.Context(), staff.PaymentFilter{Kind: payout.KindPayout, FailureCode: "declined", Status: status, Limit: 5})
 		if err != nil || len(rows) != want {
 			t.Errorf("%q: %d rows, %v", status, len(rows), err)
 		}
@@ -159,7 +160,7 @@ func TestAmountsRareAndCommon(t *testing.T) {
 	must(t, err)
 	rec := &recorder{Interface: logger.Discard}
 	s.db = s.db.Session(&gorm.Session{Logger: rec})
-	for name, f := range map[string]payout.Filter{
+	for name, f := range map[string]staff.PaymentFilter{
 		"three":          {AmountMin: 500_000},
 		"three, paid":    {AmountMin: 500_000, Status: payout.StatusPaid},
 		"none":           {AmountMin: 800_000},

@@ -7,7 +7,7 @@ import (
 
 	"hongbao/internal/access"
 	"hongbao/internal/failpoint"
-	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 type ticketKeyRow struct {
@@ -62,10 +62,10 @@ func (s *Store) TicketKeys(ctx context.Context, f access.KeyFilter) ([]access.Ti
 
 // AddTicketKey stores the public key with which an app signs tickets, with the audit entry in the
 // same transaction. The same Idempotency-Key and body return the first answer. Errors: ErrNotFound
-// (its app), access.ErrTicketKeyTaken, access.ErrActorKeyEnded, payout.ErrKeyReused, ErrUnavailable.
-func (s *Store) AddTicketKey(ctx context.Context, w payout.StaffWrite, k access.TicketKeyRecord,
-	render func(access.TicketKeyRecord) (status int, body []byte)) (payout.StaffAnswer, error) {
-	return s.staffWrite(ctx, failpoint.Administration, w, func(tx tx) (out payout.StaffAnswer, err error) {
+// (its app), access.ErrTicketKeyTaken, access.ErrActorKeyEnded, staff.ErrKeyReused, ErrUnavailable.
+func (s *Store) AddTicketKey(ctx context.Context, w staff.Write, k access.TicketKeyRecord,
+	render func(access.TicketKeyRecord) (status int, body []byte)) (staff.Answer, error) {
+	return s.staffWrite(ctx, failpoint.Administration, w, func(tx tx) (out staff.Answer, err error) {
 		if _, err := tx.administrators(w); err != nil { // their lock serializes additions
 			return out, err
 		}
@@ -93,11 +93,11 @@ func (s *Store) AddTicketKey(ctx context.Context, w payout.StaffWrite, k access.
 }
 
 // EndTicketKey revokes a ticket key permanently, with the audit entry in the same transaction. A
-// revoked one stays as it is. Errors: ErrNotFound, access.ErrActorKeyEnded, payout.ErrKeyReused,
+// revoked one stays as it is. Errors: ErrNotFound, access.ErrActorKeyEnded, staff.ErrKeyReused,
 // ErrUnavailable.
-func (s *Store) EndTicketKey(ctx context.Context, w payout.StaffWrite, id string,
-	render func(access.TicketKeyRecord) (status int, body []byte)) (payout.StaffAnswer, error) {
-	return s.staffWrite(ctx, failpoint.Administration, w, func(tx tx) (out payout.StaffAnswer, err error) {
+func (s *Store) EndTicketKey(ctx context.Context, w staff.Write, id string,
+	render func(access.TicketKeyRecord) (status int, body []byte)) (staff.Answer, error) {
+	return s.staffWrite(ctx, failpoint.Administration, w, func(tx tx) (out staff.Answer, err error) {
 		if _, err := tx.administrators(w); err != nil {
 			return out, err
 		}

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"hongbao/internal/access"
-	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // TestTicketKeys: added and revoked keys are in effect; a public key is added once, and an ended
@@ -23,8 +23,8 @@ func TestTicketKeys(t *testing.T) {
 	must(t, s.EnsureKey(ctx, access.Key{ID: "gone", Role: access.RoleAdmin, Owner: "li-na", SecretHash: access.HashToken("y")}))
 	_, err := s.RevokeKey(ctx, "gone")
 	must(t, err)
-	w := func(key, asker string) payout.StaffWrite {
-		return payout.StaffWrite{Owner: "li-na", Role: "admin", KeyID: asker, Route: "r", Key: key, BodyHash: "h", Reason: "why"}
+	w := func(key, asker string) staff.Write {
+		return staff.Write{Owner: "li-na", Role: "admin", KeyID: asker, Route: "r", Key: key, BodyHash: "h", Reason: "why"}
 	}
 	public := func(n byte) ed25519.PublicKey { return bytes.Repeat([]byte{n}, ed25519.PublicKeySize) }
 	add := func(key, asker, app string, n byte) error {

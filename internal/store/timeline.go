@@ -17,7 +17,7 @@ const (
 
 // Timeline reads how a payment was created and the notifications about it. Each statement reads a
 // few rows by an index. Errors: ErrUnavailable.
-func (s *Store) Timeline(ctx context.Context, d payout.Detail) (staff.Timeline, error) {
+func (s *Store) Timeline(ctx context.Context, d staff.PaymentDetail) (staff.Timeline, error) {
 	t := tx{DB: s.read(ctx)}
 	out, err := t.acknowledged(d.Payment)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"hongbao/internal/devstack/stacktest"
-	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // TestMySQLDown: MySQL is killed. Every call returns ErrUnavailable within moments, and works again
@@ -33,7 +33,7 @@ func TestMySQLDown(t *testing.T) {
 		"Packet":       func(ctx context.Context) error { _, err := s.Packet(ctx, p.ID); return err },
 		"PaymentState": func(ctx context.Context) error { _, err := s.PaymentState(ctx, chargeID(p)); return err },
 		"Payments": func(ctx context.Context) error {
-			_, err := s.Payments(ctx, payout.Filter{Kind: 'p', Limit: 1})
+			_, err := s.Payments(ctx, staff.PaymentFilter{Kind: 'p', Limit: 1})
 			return err
 		},
 		"DueOutbox":    func(ctx context.Context) error { _, err := s.DueOutbox(ctx, 1); return err },

@@ -9,6 +9,7 @@ import (
 
 	"hongbao/internal/money"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // Pages of a verification: a few megabytes each, whatever the tables hold.
@@ -22,15 +23,15 @@ const (
 // found. It reads one snapshot in two passes of pages in index order: by packet and by payment. It
 // locks and changes nothing, and holds the snapshot until it ends. Errors: ErrUnavailable, what
 // found returns.
-func (s *Store) VerifyLedger(ctx context.Context, found func(payout.Violation) error) (payout.VerifyReport, error) {
+func (s *Store) VerifyLedger(ctx context.Context, found func(staff.Violation) error) (staff.VerifyReport, error) {
 	tx := s.db.WithContext(ctx).Begin(&sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
 	if tx.Error != nil {
-		return payout.VerifyReport{}, classify(tx.Error)
+		return staff.VerifyReport{}, classify(tx.Error)
 	}
 	defer tx.Rollback()
-	v := ledgerCheck{db: tx, found: found, out: payout.VerifyReport{Violations: map[payout.Rule]int64{},
+	v := ledgerCheck{db: tx, found: found, out: staff.VerifyReport{Violations: map[staff.Rule]int64{},
 		OpenBreaks: map[payout.BreakKind]int64{}}}
-	for _, rule := range payout.Rules {
+	for _, rule := range staff.Rules {
 		v.out.Violations[rule] = 0
 	}
 	for _, pass := range []func() error{v.byPacket, v.byPayment, v.breaks} {
@@ -43,11 +44,11 @@ func (s *Store) VerifyLedger(ctx context.Context, found func(payout.Violation) e
 
 type ledgerCheck struct {
 	db    *gorm.DB
-	found func(payout.Violation) error
-	out   payout.VerifyReport
+	found func(staff.Violation) error
+	out   staff.VerifyReport
 }
 
-func (c *ledgerCheck) report(violations []payout.Violation) error {
+func (c *ledgerCheck) report(violations []staff.Violation) error {
 	for _, v := range violations {
 		c.out.Violations[v.Rule]++
 		if err := c.found(v); err != nil {
@@ -86,8 +87,8 @@ func (p *pages[T]) peek() (*T, error) {
 
 func (p *pages[T]) skip() { p.buf = p.buf[1:] }
 
-func (r transferRow) transfer() payout.StoredTransfer {
-	return payout.StoredTransfer{ID: r.ID, PacketID: r.PacketID, Reference: r.Reference,
+func (r transferRow) transfer() staff.StoredTransfer {
+	return staff.StoredTransfer{ID: r.ID, PacketID: r.PacketID, Reference: r.Reference,
 		Transfer: payout.Transfer{Kind: payout.TransferKind(r.Kind),
 			Debit: payout.Account(r.Debit), Credit: payout.Account(r.Credit), Amount: money.Fen(r.Amount), OrderNo: r.OrderNo}}
 }
@@ -121,8 +122,8 @@ type ledgerPacketRow struct {
 	ClaimRows, ClaimStrays int
 }
 
-func (r ledgerPacketRow) packet() payout.LedgerPacket {
-	p := payout.LedgerPacket{ID: r.ID, Total: money.Fen(r.TotalAmount), Shares: r.ShareCount, Status: r.Status,
+func (r ledgerPacketRow) packet() staff.LedgerPacket {
+	p := staff.LedgerPacket{ID: r.ID, Total: money.Fen(r.TotalAmount), Shares: r.ShareCount, Status: r.Status,
 		BooksClosedAt: orZero(r.BooksClosedAt),
 		ClosedAt:      orZero(r.ClosedAt), ShareRows: r.Count, ShareSum: money.Fen(r.ShareSum), ClaimedCount: r.Claimed,
 		ClaimedAmount: money.Fen(r.ClaimedShare), ClaimRows: r.ClaimRows, WrongClaims: r.ClaimStrays}
@@ -196,7 +197,7 @@ func (c *ledgerCheck) byPacket() error {
 		if p == nil {
 			return nil
 		}
-		v := payout.NewPacketVerifier(p.packet())
+		v := staff.NewPacketVerifier(p.packet())
 		for {
 			t, err := transfers.peek()
 			if err != nil {
@@ -225,8 +226,8 @@ func (c *ledgerCheck) orphans(transfers *pages[transferRow], stranger func(trans
 		if err != nil || t == nil || !stranger(*t) {
 			return err
 		}
-		v := payout.Violation{Rule: payout.RuleUnknown, PacketID: t.PacketID, Subject: t.OrderNo, Detail: t.Kind + ": " + what}
-		if err := c.report([]payout.Violation{v}); err != nil {
+		v := staff.Violation{Rule: staff.RuleUnknown, PacketID: t.PacketID, Subject: t.OrderNo, Detail: t.Kind + ": " + what}
+		if err := c.report([]staff.Violation{v}); err != nil {
 			return err
 		}
 		transfers.skip()

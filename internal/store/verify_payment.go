@@ -6,6 +6,7 @@ import (
 
 	"hongbao/internal/money"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 type ledgerPaymentRow struct {
@@ -22,8 +23,8 @@ type ledgerPaymentRow struct {
 	cancelled   money.Fen // its refund
 }
 
-func (r ledgerPaymentRow) payment() payout.LedgerPayment {
-	p := payout.LedgerPayment{ID: r.ID, PacketID: r.PacketID, Kind: payout.Kind(r.Kind[0]), UserID: r.UserID, Amount: money.Fen(r.Amount),
+func (r ledgerPaymentRow) payment() staff.LedgerPayment {
+	p := staff.LedgerPayment{ID: r.ID, PacketID: r.PacketID, Kind: payout.Kind(r.Kind[0]), UserID: r.UserID, Amount: money.Fen(r.Amount),
 		Status: payout.Status(r.Status), SettledAt: orZero(r.SettledAt), ShareUser: orEmpty(r.ShareUser), CancelRefund: r.cancelled}
 	if r.ShareAmount != nil {
 		p.ShareAmount = money.Fen(*r.ShareAmount)
@@ -118,7 +119,7 @@ func (c *ledgerCheck) byPayment() error {
 			if a == nil || a.PaymentID != p.ID {
 				break
 			}
-			p.Attempts = append(p.Attempts, payout.LedgerAttempt{OrderNo: a.OrderNo, Booked: a.Booked, ReturnBooked: a.ReturnBooked})
+			p.Attempts = append(p.Attempts, staff.LedgerAttempt{OrderNo: a.OrderNo, Booked: a.Booked, ReturnBooked: a.ReturnBooked})
 			c.out.Attempts++
 			attempts.skip()
 		}
@@ -133,7 +134,7 @@ func (c *ledgerCheck) byPayment() error {
 			p.Transfers = append(p.Transfers, t.transfer())
 			transfers.skip()
 		}
-		if err := c.report(payout.VerifyPayment(p)); err != nil {
+		if err := c.report(staff.VerifyPayment(p)); err != nil {
 			return err
 		}
 		c.out.Payments++
@@ -154,9 +155,9 @@ func (c *ledgerCheck) orphanedAttempts(attempts *pages[ledgerAttemptRow], next *
 			return err
 		}
 		parts, _ := payout.Parse(a.OrderNo) // for a foreign number the packet stays empty
-		v := payout.Violation{Rule: payout.RuleUnknown, PacketID: parts.PacketID, Subject: a.OrderNo,
+		v := staff.Violation{Rule: staff.RuleUnknown, PacketID: parts.PacketID, Subject: a.OrderNo,
 			Detail: "an attempt without a payment"}
-		if err := c.report([]payout.Violation{v}); err != nil {
+		if err := c.report([]staff.Violation{v}); err != nil {
 			return err
 		}
 		attempts.skip()

@@ -12,13 +12,14 @@ import (
 	"hongbao/internal/observe"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // verified runs the verification and returns its findings.
-func verified(t testing.TB, s *Store) (payout.VerifyReport, []payout.Violation) {
+func verified(t testing.TB, s *Store) (staff.VerifyReport, []staff.Violation) {
 	t.Helper()
-	var found []payout.Violation
-	v, err := s.VerifyLedger(t.Context(), func(f payout.Violation) error {
+	var found []staff.Violation
+	v, err := s.VerifyLedger(t.Context(), func(f staff.Violation) error {
 		found = append(found, f)
 		return nil
 	})
@@ -80,34 +81,34 @@ func TestR12_VerifyLedger(t *testing.T) {
 	// Each change is undone by its second statement; the tables' guards are off during it.
 	for _, tc := range []struct {
 		name, do, undo string
-		want           payout.Rule
+		want           staff.Rule
 	}{
 		{"paid row without posting", "UPDATE payments SET status = 'paid', version = version + 1000, failure_code = NULL WHERE status = " +
 			"'returned'",
 			"UPDATE payments SET status = 'returned', version = version - 1000, failure_code = 'returned' WHERE version >= 1000",
-			payout.RulePayment},
+			staff.RulePayment},
 		{"claim lost", "UPDATE shares SET amount = amount + 1 WHERE user_id = 'u0'", "UPDATE shares SET amount = amount - 1 WHERE user_id = 'u0'",
-			payout.RuleClaims},
+			staff.RuleClaims},
 		{"claim not listed", "UPDATE claims SET packet_id = CONCAT('z', SUBSTRING(packet_id, 2)) WHERE user_id = 'u0'",
 			"UPDATE claims c JOIN shares s USING (user_id, share_index, claimed_at) SET c.packet_id = s.packet_id WHERE c.packet_id LIKE 'z%'",
-			payout.RuleClaims},
+			staff.RuleClaims},
 		{"claim listed with another share", "UPDATE claims SET share_index = share_index + 1000 WHERE user_id = 'u0'",
-			"UPDATE claims SET share_index = share_index - 1000 WHERE share_index >= 1000", payout.RuleClaims},
+			"UPDATE claims SET share_index = share_index - 1000 WHERE share_index >= 1000", staff.RuleClaims},
 		{"remainder changed", "UPDATE packets SET remainder = remainder + 1 WHERE remainder IS NOT NULL",
-			"UPDATE packets SET remainder = remainder - 1 WHERE remainder IS NOT NULL", payout.RuleRemainder},
+			"UPDATE packets SET remainder = remainder - 1 WHERE remainder IS NOT NULL", staff.RuleRemainder},
 		{"booked without posting", "UPDATE attempts SET booked = 1, asks = asks + 1000 WHERE booked = 0",
-			"UPDATE attempts SET booked = 0, asks = asks - 1000 WHERE asks >= 1000", payout.RuleAttempt},
+			"UPDATE attempts SET booked = 0, asks = asks - 1000 WHERE asks >= 1000", staff.RuleAttempt},
 		{"payment deleted", "UPDATE payments SET id = CONCAT('z', SUBSTRING(id, 2)) WHERE id = '" + paid + "'",
-			"UPDATE payments SET id = CONCAT('p', SUBSTRING(id, 2)) WHERE id LIKE 'z%'", payout.RuleUnknown},
+			"UPDATE payments SET id = CONCAT('p', SUBSTRING(id, 2)) WHERE id LIKE 'z%'", staff.RuleUnknown},
 		{"attempt of nobody", "INSERT INTO attempts SELECT 'x', 'x', 1, op, request, sends, asks, noted_until, open_until, statement, " +
 			"refused, booked, return_booked, next_action, next_at, asked_at, ask_wanted_at, observed, code, message, provider_ref, token, " +
 			"started_at, ask_until, ended_at, forgotten, consented FROM attempts LIMIT 1",
-			"DELETE FROM attempts WHERE order_no = 'x'", payout.RuleUnknown},
+			"DELETE FROM attempts WHERE order_no = 'x'", staff.RuleUnknown},
 		{"status without time", "UPDATE payments SET settled_at = NULL WHERE id = '" + paid + "'",
-			"UPDATE payments SET settled_at = updated_at WHERE id = '" + paid + "'", payout.RuleSettled},
+			"UPDATE payments SET settled_at = updated_at WHERE id = '" + paid + "'", staff.RuleSettled},
 	} {
 		tamper(t, raw, tc.do)
-		if _, found := verified(t, s); !slices.ContainsFunc(found, func(v payout.Violation) bool { return v.Rule == tc.want }) {
+		if _, found := verified(t, s); !slices.ContainsFunc(found, func(v staff.Violation) bool { return v.Rule == tc.want }) {
 			t.Errorf("%s: found %v, want %s", tc.name, found, tc.want)
 		}
 		tamper(t, raw, tc.undo)
@@ -118,7 +119,7 @@ func TestR12_VerifyLedger(t *testing.T) {
 	// A transfer can only be added: it was owed to no one, and its packet does not exist.
 	tamper(t, raw, `INSERT INTO transfers (packet_id, kind, debit, credit, amount, order_no, reference, created_at)
 		VALUES ('nobody', 'paid', 'owed', 'provider', 5, 'p-nobody', 'p-nobody:paid', NOW(3))`)
-	if _, found := verified(t, s); len(found) != 2 || found[0].Rule != payout.RuleUnknown {
+	if _, found := verified(t, s); len(found) != 2 || found[0].Rule != staff.RuleUnknown {
 		t.Errorf("found %v", found)
 	}
 }

@@ -7,27 +7,28 @@ import (
 	"hongbao/internal/access"
 	"hongbao/internal/failpoint"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // WithdrawApproval withdraws a waiting decision by its author: nothing has moved, and another
 // decision can be made. An answered or expired one is refused. Errors: ErrNotFound,
-// payout.ErrNotAuthor, payout.ErrKeyReused, payout.ErrMySQLRestored, ErrUnavailable.
-func (s *Store) WithdrawApproval(ctx context.Context, w payout.StaffWrite, approvalID string,
-	render payout.DecisionAnswer) (payout.StaffAnswer, error) {
-	return s.onDecision(ctx, w, approvalID, func(tx tx, row paymentRow, attempts []payout.Attempt, d payout.Decision) (payout.StaffAnswer,
+// payout.ErrNotAuthor, staff.ErrKeyReused, payout.ErrMySQLRestored, ErrUnavailable.
+func (s *Store) WithdrawApproval(ctx context.Context, w staff.Write, approvalID string,
+	render staff.DecisionAnswer) (staff.Answer, error) {
+	return s.onDecision(ctx, w, approvalID, func(tx tx, row paymentRow, attempts []payout.Attempt, d staff.Decision) (staff.Answer,
 		error) {
 		if !access.SamePerson(d.By, w.Owner) {
-			return payout.StaffAnswer{}, payout.ErrNotAuthor
+			return staff.Answer{}, payout.ErrNotAuthor
 		}
 		if err := tx.allow(payout.ActionResolve, holdNames{}); err != nil {
-			return payout.StaffAnswer{}, err
+			return staff.Answer{}, err
 		}
 		err := tx.withdraw(w, row, &d)
 		return answerDecision(row, attempts, row.payment(), &d, err, render)
 	})
 }
 
-func (tx tx) withdraw(w payout.StaffWrite, row paymentRow, d *payout.Decision) error {
+func (tx tx) withdraw(w staff.Write, row paymentRow, d *staff.Decision) error {
 	if d.Status != payout.DecisionWaiting {
 		return fmt.Errorf("decision %s is %s: %w", d.ID, d.Status, payout.ErrNotRetryable)
 	}
@@ -41,31 +42,31 @@ func (tx tx) withdraw(w payout.StaffWrite, row paymentRow, d *payout.Decision) e
 // WithdrawCancel ends the open cancel or not_moved of a payment by staff, before it is carried out:
 // nothing has moved, and another decision can be made. The row decides: a run that waits to carry it out
 // finds none. The order numbers that are queried anyway stay with that run. A hold does not stop it,
-// a restored MySQL does. Errors: ErrNotFound, payout.ErrKeyReused, payout.ErrMySQLRestored,
+// a restored MySQL does. Errors: ErrNotFound, staff.ErrKeyReused, payout.ErrMySQLRestored,
 // ErrUnavailable.
-func (s *Store) WithdrawCancel(ctx context.Context, w payout.StaffWrite, id string, render payout.DecisionAnswer) (
-	payout.StaffAnswer, error) {
-	return s.staffWrite(ctx, failpoint.Administration, w, func(tx tx) (payout.StaffAnswer, error) {
+func (s *Store) WithdrawCancel(ctx context.Context, w staff.Write, id string, render staff.DecisionAnswer) (
+	staff.Answer, error) {
+	return s.staffWrite(ctx, failpoint.Administration, w, func(tx tx) (staff.Answer, error) {
 		row, attempts, err := tx.load(id, true)
 		if err != nil {
-			return payout.StaffAnswer{}, err
+			return staff.Answer{}, err
 		}
 		if err := tx.allow(payout.ActionResolve, holdNames{packet: row.PacketID, payment: row.ID}); err != nil {
-			return payout.StaffAnswer{}, err
+			return staff.Answer{}, err
 		}
 		p, d, err := tx.withdrawCancel(w, row)
 		return answerDecision(row, attempts, p, &d, err, render)
 	})
 }
 
-func (tx tx) withdrawCancel(w payout.StaffWrite, row paymentRow) (payout.Payment, payout.Decision, error) {
+func (tx tx) withdrawCancel(w staff.Write, row paymentRow) (payout.Payment, staff.Decision, error) {
 	p := row.payment()
 	if err := payout.WithdrawCancel(&p, tx.now); err != nil {
-		return p, payout.Decision{}, err
+		return p, staff.Decision{}, err
 	}
 	open, _, err := tx.liveDecision(p.ID, payout.DecisionOpen)
 	if err != nil {
-		return p, payout.Decision{}, err
+		return p, staff.Decision{}, err
 	}
 	d := open.decision(tx.now)
 	d.Status, d.EndedAt = payout.DecisionWithdrawn, tx.now
@@ -85,12 +86,12 @@ func (tx tx) withdrawCancel(w payout.StaffWrite, row paymentRow) (payout.Payment
 
 // onDecision runs a staff write about a decision with approval. do gets its payment and the decision
 // locked.
-func (s *Store) onDecision(ctx context.Context, w payout.StaffWrite, approvalID string, do func(tx, paymentRow, []payout.Attempt,
-	payout.Decision) (payout.StaffAnswer, error)) (payout.StaffAnswer, error) {
-	return s.staffWrite(ctx, failpoint.DecideAnswer, w, func(tx tx) (payout.StaffAnswer, error) {
+func (s *Store) onDecision(ctx context.Context, w staff.Write, approvalID string, do func(tx, paymentRow, []payout.Attempt,
+	staff.Decision) (staff.Answer, error)) (staff.Answer, error) {
+	return s.staffWrite(ctx, failpoint.DecideAnswer, w, func(tx tx) (staff.Answer, error) {
 		row, attempts, d, err := tx.lockDecision(approvalID)
 		if err != nil {
-			return payout.StaffAnswer{}, err
+			return staff.Answer{}, err
 		}
 		return do(tx, row, attempts, d)
 	})
@@ -98,7 +99,7 @@ func (s *Store) onDecision(ctx context.Context, w payout.StaffWrite, approvalID 
 
 // lockDecision locks the payment first and then its decision, in the order of every deciding
 // transaction.
-func (tx tx) lockDecision(approvalID string) (row paymentRow, attempts []payout.Attempt, d payout.Decision, err error) {
+func (tx tx) lockDecision(approvalID string) (row paymentRow, attempts []payout.Attempt, d staff.Decision, err error) {
 	if d, err = tx.decisionOf(approvalID, false); err != nil {
 		return row, nil, d, err
 	}

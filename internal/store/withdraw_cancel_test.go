@@ -7,10 +7,11 @@ import (
 	"time"
 
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // cancelWithdrawal returns a write of a third person, who neither made nor approved the cancel.
-func cancelWithdrawal(t testing.TB, s *Store, key string) payout.StaffWrite {
+func cancelWithdrawal(t testing.TB, s *Store, key string) staff.Write {
 	w := financeWrite(t, s, key, "h")
 	w.Owner, w.Route = "finance3", "POST /v1/staff/payouts/x/withdraw"
 	return by(t, s, w)
@@ -25,7 +26,7 @@ func openCancel(t testing.TB, s *Store) string {
 	return id
 }
 
-func (s *Store) withdrawOpen(t testing.TB, key, id string) payout.StaffAnswer {
+func (s *Store) withdrawOpen(t testing.TB, key, id string) staff.Answer {
 	t.Helper()
 	a, err := s.WithdrawCancel(t.Context(), cancelWithdrawal(t, s, key), id, render)
 	must(t, err)
@@ -114,7 +115,7 @@ func TestR5_WithdrawCancelAtOnce(t *testing.T) {
 	for round := range 8 {
 		id := openCancel(t, s)
 		declineQueries(t, s, id)
-		answers, writes := make([]payout.StaffAnswer, 6), make([]payout.StaffWrite, 6)
+		answers, writes := make([]staff.Answer, 6), make([]staff.Write, 6)
 		for i := range writes {
 			writes[i] = cancelWithdrawal(t, s, fmt.Sprint(round, "/", i))
 		}

@@ -7,10 +7,11 @@ import (
 	"time"
 
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // withdrawalBy returns a write of the decision's author.
-func withdrawalBy(t testing.TB, s *Store, key string) payout.StaffWrite {
+func withdrawalBy(t testing.TB, s *Store, key string) staff.Write {
 	w := financeWrite(t, s, key, "h")
 	w.Route = "POST /v1/staff/approvals/x/withdraw"
 	return w
@@ -81,7 +82,7 @@ func TestWithdraw(t *testing.T) {
 		}
 	})
 	t.Run("at once with an answer", func(t *testing.T) {
-		answers, writes := make([]payout.StaffAnswer, 6), make([]payout.StaffWrite, 6)
+		answers, writes := make([]staff.Answer, 6), make([]staff.Write, 6)
 		for i := range writes {
 			if writes[i] = second(t, s, fmt.Sprint("race", i)); i%2 == 0 {
 				writes[i] = withdrawalBy(t, s, fmt.Sprint("race", i))

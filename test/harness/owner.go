@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"hongbao/internal/access"
-	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 	"hongbao/test/wait"
 )
 
@@ -40,7 +40,7 @@ func (s *Stack) NewOwner(t testing.TB, role access.Role) Owner {
 }
 
 // By returns a write with the owner of a working key; the key is made when it does not exist.
-func (s *Stack) By(t testing.TB, w payout.StaffWrite) payout.StaffWrite {
+func (s *Stack) By(t testing.TB, w staff.Write) staff.Write {
 	t.Helper()
 	hash := sha256.Sum256([]byte(w.Role + "/" + w.Owner))
 	w.KeyID = strings.ToLower(base32.StdEncoding.EncodeToString(hash[:])[:12])

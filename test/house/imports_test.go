@@ -48,7 +48,7 @@ var layers = map[string][]string{
 	"worker":             {"campaign", "failpoint", "money", "packet", "payout", "staff", "observe", "activities", "workflows", "pool", "reconcile", "relay"},
 	"reconcile":          {"packet"},
 	"relay":              {"failpoint", "packet", "activities", "pool"},
-	"recovery":           {"money", "packet", "payout", "activities", "pool", "reconcile"}, // reads the pool behind its fence
+	"recovery":           {"money", "packet", "payout", "staff", "activities", "pool", "reconcile"}, // reads the pool behind its fence
 	"devstack":           {"observe"},
 	"devstack/stacktest": {"devstack", "migrations", "test/wait"}, // a database with the schema
 	"client":             {"money"},                               // also for programs outside this module
@@ -63,7 +63,7 @@ var layers = map[string][]string{
 	"test/simulate":   {},                               // lifetimes in memory, all of it in test files
 	"test/house":      {},                               // these tests
 	"test/compose":    {"client", "money", "test/wait"}, // docker-compose.yml from outside, all of it in test files
-	"test/harness": {"access", "api", "devstack/stacktest", "packet", "payout", "pool", "provider", "provider/sandbox", "store",
+	"test/harness": {"access", "api", "devstack/stacktest", "packet", "payout", "pool", "provider", "provider/sandbox", "staff", "store",
 		"test/wait"},
 	"test/logs":  {}, // imported by test files alone
 	"test/night": {}, // likewise

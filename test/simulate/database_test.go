@@ -11,6 +11,7 @@ import (
 	"hongbao/internal/money"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // errMoved is the error of a compare-and-set that finds another state.
@@ -55,7 +56,7 @@ type database struct {
 	shares         []share
 	rows           map[string]*row
 	ids            []string // of rows, in order of insertion
-	transfers      []payout.StoredTransfer
+	transfers      []staff.StoredTransfer
 	posted         map[string]bool
 	sums                // of the packet
 	honours        sums // of share conflicts
@@ -115,7 +116,7 @@ func (b *database) post(postings ...payout.Transfer) {
 			b.world.violated("%s posted twice", p.Reference())
 		}
 		b.posted[p.Reference()] = true
-		b.transfers = append(b.transfers, payout.StoredTransfer{ID: int64(len(b.transfers) + 1), PacketID: b.world.packet.ID, Transfer: p,
+		b.transfers = append(b.transfers, staff.StoredTransfer{ID: int64(len(b.transfers) + 1), PacketID: b.world.packet.ID, Transfer: p,
 			Reference: p.Reference()})
 		to := b.sums
 		if p.OrderNo[0] == byte(payout.KindHonour) {

@@ -104,14 +104,14 @@ func (w *world) cancelsRefunds(which func(id string) bool) (decided bool) {
 		}
 	})
 	for _, id := range ids {
-		if err := w.db.decide(id, payout.DecisionCancel, staff[0], "slip"); err != nil && !errors.Is(err, payout.ErrDecisionPending) {
+		if err := w.db.decide(id, payout.DecisionCancel, financeUsers[0], "slip"); err != nil && !errors.Is(err, payout.ErrDecisionPending) {
 			continue // held by a restored MySQL
 		}
 		for _, d := range w.db.decisions { // or another decision that waits
 			if d.PaymentID != id || d.Status != payout.DecisionWaiting {
 				continue
 			}
-			err := w.db.approve(d, staff[(slices.Index(staff, d.By)+1)%len(staff)], d.Kind == payout.DecisionCancel)
+			err := w.db.approve(d, financeUsers[(slices.Index(financeUsers, d.By)+1)%len(financeUsers)], d.Kind == payout.DecisionCancel)
 			decided = decided || err == nil
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"hongbao/internal/money"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // ordinaryDice draws the ordinary case each time: nothing goes wrong.
@@ -39,7 +40,7 @@ func (m *model) hold() {
 // decided adds a mark-paid decision that was executed at a time.
 func (m *model) decided(w *row, by, agreed string, at time.Time) {
 	m.db.decisions = append(m.db.decisions,
-		&decision{at: at, Decision: payout.Decision{PaymentID: w.ID, Kind: payout.DecisionMarkPaid, By: by,
+		&decision{at: at, Decision: staff.Decision{PaymentID: w.ID, Kind: payout.DecisionMarkPaid, By: by,
 			ApprovedBy: agreed, ExpiresAt: m.clock.Add(approvalLife), Status: payout.DecisionCarriedOut}})
 }
 

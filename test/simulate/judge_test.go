@@ -8,6 +8,7 @@ import (
 	"hongbao/internal/money"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // figures holds the sums of a packet by the ledger, in fen, as its proof states them.
@@ -570,7 +571,7 @@ func (w *world) verify() {
 	for _, s := range b.shares {
 		all += s.amount
 	}
-	v := payout.NewPacketVerifier(payout.LedgerPacket{ID: rec.ID, Total: rec.TotalAmount, Shares: rec.ShareCount, Status: string(rec.Stored),
+	v := staff.NewPacketVerifier(staff.LedgerPacket{ID: rec.ID, Total: rec.TotalAmount, Shares: rec.ShareCount, Status: string(rec.Stored),
 		BooksClosedAt: rec.BooksClosedAt,
 		ClosedAt:      rec.ClosedAt, Remainder: rec.Remainder, RecordedClaims: b.noted, ShareRows: len(b.shares), ShareSum: all, ClaimedCount: n,
 		ClaimedAmount: sum, ClaimRows: n})
@@ -580,7 +581,7 @@ func (w *world) verify() {
 	found := v.End()
 	for _, id := range b.ids {
 		r := b.rows[id]
-		lp := payout.LedgerPayment{ID: id, PacketID: rec.ID, Kind: r.Kind, UserID: r.UserID, Amount: r.Amount, Status: r.Status,
+		lp := staff.LedgerPayment{ID: id, PacketID: rec.ID, Kind: r.Kind, UserID: r.UserID, Amount: r.Amount, Status: r.Status,
 			SettledAt: r.settled}
 		if r.Kind == payout.KindPayout {
 			lp.ShareUser, lp.ShareAmount = b.shares[r.ShareIndex].user, b.shares[r.ShareIndex].amount
@@ -589,14 +590,14 @@ func (w *world) verify() {
 			}
 		}
 		for _, a := range r.attempts {
-			lp.Attempts = append(lp.Attempts, payout.LedgerAttempt{OrderNo: a.OrderNo, Booked: a.Booked, ReturnBooked: a.ReturnBooked})
+			lp.Attempts = append(lp.Attempts, staff.LedgerAttempt{OrderNo: a.OrderNo, Booked: a.Booked, ReturnBooked: a.ReturnBooked})
 		}
 		for _, t := range b.transfers {
 			if parts, err := payout.Parse(t.OrderNo); err == nil && parts.PaymentID == id {
 				lp.Transfers = append(lp.Transfers, t)
 			}
 		}
-		found = append(found, payout.VerifyPayment(lp)...)
+		found = append(found, staff.VerifyPayment(lp)...)
 	}
 	for _, x := range found {
 		w.violated("the verifier: %+v", x)

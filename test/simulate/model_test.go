@@ -452,12 +452,12 @@ func (m *model) staffActs() (decided bool) {
 			kind = payout.DecisionMarkPaid
 		}
 		m.asked[id], decided = true, true
-		err := m.db.decide(id, kind, staff[0], "slip")
+		err := m.db.decide(id, kind, financeUsers[0], "slip")
 		if errors.Is(err, payout.ErrNotRetryable) { // money has moved under one of its numbers
-			err = m.db.decide(id, payout.DecisionMarkPaid, staff[0], "slip")
+			err = m.db.decide(id, payout.DecisionMarkPaid, financeUsers[0], "slip")
 		}
 		if err == nil {
-			err = m.db.approve(m.db.decisions[len(m.db.decisions)-1], staff[1], true)
+			err = m.db.approve(m.db.decisions[len(m.db.decisions)-1], financeUsers[1], true)
 		}
 		if err != nil && !errors.Is(err, payout.ErrDecisionPending) {
 			m.look(func() { m.violated("two persons decided about %s: %v", id, err) })

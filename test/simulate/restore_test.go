@@ -16,6 +16,7 @@ import (
 	"hongbao/internal/payout"
 	redis "hongbao/internal/pool"
 	"hongbao/internal/recovery"
+	"hongbao/internal/staff"
 )
 
 // Rule R13: MySQL is restored from a backup, and the product's own recovery (recovery.Recovery) runs
@@ -264,7 +265,7 @@ func (b restoredDatabase) CompareHeartbeat(_ context.Context, known int64) (st p
 	return st, nil
 }
 
-func (b restoredDatabase) DeclareRestored(_ context.Context, _ payout.StaffWrite, known int64, until time.Time) (st payout.MySQLState,
+func (b restoredDatabase) DeclareRestored(_ context.Context, _ staff.Write, known int64, until time.Time) (st payout.MySQLState,
 	err error) {
 	err = b.world.do("declare restored", func() error {
 		if st = b.state; st.State == payout.MySQLRestored {
@@ -277,7 +278,7 @@ func (b restoredDatabase) DeclareRestored(_ context.Context, _ payout.StaffWrite
 	return st, err
 }
 
-func (b restoredDatabase) EndRecovery(_ context.Context, _ payout.StaffWrite, found payout.MySQLState, known int64, _ string,
+func (b restoredDatabase) EndRecovery(_ context.Context, _ staff.Write, found payout.MySQLState, known int64, _ string,
 	_ any) (st payout.MySQLState, err error) {
 	err = b.world.do("end of the recovery", func() error {
 		if !b.state.RestoredAt.Equal(found.RestoredAt) {

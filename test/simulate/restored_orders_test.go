@@ -10,6 +10,7 @@ import (
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/internal/recovery"
+	"hongbao/internal/staff"
 )
 
 // Orders about which the provider gives no answer during a recovery. They are left to staff, who
@@ -151,7 +152,7 @@ func (b *database) lacks(no string) bool {
 func (m *model) recoversAgain() {
 	b := restoredDatabase{m.db}
 	m.recovering, m.diesAfter = true, 0
-	if _, err := b.DeclareRestored(ctx, payout.StaffWrite{}, m.copied, m.complete); err != nil {
+	if _, err := b.DeclareRestored(ctx, staff.Write{}, m.copied, m.complete); err != nil {
 		m.look(func() { m.violated("declared: %v", err) })
 	}
 	m.recovering = false

@@ -8,6 +8,7 @@ import (
 
 	"hongbao/internal/money"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // approvalLife is the time in which a second person can approve, as in the store.
@@ -15,7 +16,7 @@ const approvalLife = 24 * time.Hour
 
 // decision is a decision of staff, and the state at the time of its execution.
 type decision struct {
-	payout.Decision
+	staff.Decision
 	at     time.Time     // of the execution; zero: not executed
 	status payout.Status // of the payment at that time
 	amount money.Fen
@@ -44,7 +45,7 @@ func (b *database) decide(id string, kind payout.DecisionKind, by, evidence stri
 		if kind != payout.DecisionQuery && b.waiting(id, now) {
 			return payout.ErrDecisionPending
 		}
-		d := &decision{Decision: payout.Decision{ID: fmt.Sprintf("d%d", len(b.decisions)+1), PaymentID: id, Kind: kind, By: by, CreatedAt: now,
+		d := &decision{Decision: staff.Decision{ID: fmt.Sprintf("d%d", len(b.decisions)+1), PaymentID: id, Kind: kind, By: by, CreatedAt: now,
 			OrderNo: c.OrderNo}}
 		if preview.NeedsApproval {
 			d.Status, d.ExpiresAt, d.PreviewHash = payout.DecisionWaiting, now.Add(approvalLife), preview.Hash[:]
@@ -277,10 +278,10 @@ func (b *database) reportedByStatement(no string) bool {
 	return slices.ContainsFunc(b.breaks, func(x payout.Break) bool { return x.Kind == payout.BreakNotBooked && x.OrderNo == no })
 }
 
-// staff are the finance users.
-var staff = []string{"anna", "ben", "cora"}
+// financeUsers may decide and approve.
+var financeUsers = []string{"anna", "ben", "cora"}
 
-func (w *world) staffMember() string { return staff[w.dice.n("person", len(staff))] }
+func (w *world) staffMember() string { return financeUsers[w.dice.n("person", len(financeUsers))] }
 
 // staffStep draws a decision about a payment, an approval or a withdrawal, whether or not it is allowed. It
 // returns the step; nil: none.

@@ -114,8 +114,8 @@ func (m *model) refund() *row { return m.db.rows[payout.ID(payout.KindRefund, m.
 
 // twoDecide makes a decision about a payment and has a second member of staff approve it.
 func (m *model) twoDecide(id string, kind payout.DecisionKind) {
-	m.take(func() error { return m.db.decide(id, kind, staff[0], "slip") })
-	m.take(func() error { return m.db.approve(m.db.decisions[len(m.db.decisions)-1], staff[1], true) })
+	m.take(func() error { return m.db.decide(id, kind, financeUsers[0], "slip") })
+	m.take(func() error { return m.db.approve(m.db.decisions[len(m.db.decisions)-1], financeUsers[1], true) })
 	m.runUntilIdle()
 }
 
@@ -216,7 +216,7 @@ func paidUnderTheEarlier(m *model) {
 	opens(m)
 	m.refused(func() {
 		m.pays(0)
-		m.take(func() error { return m.db.decide(payoutOf(m, 0), payout.DecisionRetry, staff[0], "slip") })
+		m.take(func() error { return m.db.decide(payoutOf(m, 0), payout.DecisionRetry, financeUsers[0], "slip") })
 		m.runUntilIdle()
 	})
 	for _, kind := range []payout.ObservationKind{payout.ObsSucceeded, payout.ObsReturned} {
@@ -233,7 +233,7 @@ func numberStories() map[string]story {
 				return len(r.attempts) == 2 && r.Attempt == 1 && r.Status == payout.StatusReturned
 			}},
 		"paid under a number after one that MySQL has": {dice: fixedDice{}, before: paidUnderTheEarlier, after: func(m *model) {
-			m.take(func() error { return m.db.decide(payoutOf(m, 0), payout.DecisionRetry, staff[0], "slip") })
+			m.take(func() error { return m.db.decide(payoutOf(m, 0), payout.DecisionRetry, financeUsers[0], "slip") })
 			m.runUntilIdle()
 		}, want: func(m *model, result recovery.Report) bool {
 			r := m.db.rows[payoutOf(m, 0)]

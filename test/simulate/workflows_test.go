@@ -321,9 +321,9 @@ func (t *workflowModel) closeMoved() {
 		if !t.db.movedBefore(id) {
 			continue
 		}
-		err := t.db.decide(id, payout.DecisionMarkPaid, staff[0], "slip")
+		err := t.db.decide(id, payout.DecisionMarkPaid, financeUsers[0], "slip")
 		if err == nil {
-			err = t.db.approve(t.db.decisions[len(t.db.decisions)-1], staff[1], true)
+			err = t.db.approve(t.db.decisions[len(t.db.decisions)-1], financeUsers[1], true)
 		}
 		if err != nil && !errors.Is(err, payout.ErrDecisionPending) {
 			t.look(func() { t.violated("two persons decided about %s: %v", id, err) })

@@ -9,7 +9,7 @@ import (
 
 	"hongbao/internal/devstack/stacktest"
 	"hongbao/internal/packet"
-	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 	"hongbao/internal/store"
 )
 
@@ -38,7 +38,7 @@ func TestFill(t *testing.T) {
 	s, err := store.Open(store.Config{DSN: dsn})
 	must(t, err)
 	defer func() { must(t, s.Close()) }()
-	found, err := s.VerifyLedger(t.Context(), func(v payout.Violation) error {
+	found, err := s.VerifyLedger(t.Context(), func(v staff.Violation) error {
 		t.Errorf("%+v", v)
 		return nil
 	})

@@ -1,4 +1,4 @@
-package payout
+package staff
 
 import (
 	"bytes"
@@ -6,16 +6,17 @@ import (
 	"testing"
 
 	"hongbao/internal/money"
+	"hongbao/internal/payout"
 )
 
 // TestReleases: what the release of a packet lets go, in codes, in words, and in its hash.
 func TestReleases(t *testing.T) {
 	t.Parallel()
-	accounts := map[Account]money.Fen{AccountOwed: 200, AccountRefunding: 300, AccountHolding: 400}
-	waiting := map[Kind]ReleasePart{KindCharge: {Count: 1, Amount: 1000}, KindPayout: {Count: 2, Amount: 200},
-		KindRefund: {Count: 1, Amount: 300}, KindHonour: {Count: 1, Amount: 70}}
-	own := Balances{ByAccount: accounts}
-	came := Balances{ByAccount: accounts, ByKind: map[TransferKind]money.Fen{PostChargeReturned: 1000}}
+	accounts := map[payout.Account]money.Fen{payout.AccountOwed: 200, payout.AccountRefunding: 300, payout.AccountHolding: 400}
+	waiting := map[payout.Kind]ReleasePart{payout.KindCharge: {Count: 1, Amount: 1000}, payout.KindPayout: {Count: 2, Amount: 200},
+		payout.KindRefund: {Count: 1, Amount: 300}, payout.KindHonour: {Count: 1, Amount: 70}}
+	own := payout.Balances{ByAccount: accounts}
+	came := payout.Balances{ByAccount: accounts, ByKind: map[payout.TransferKind]money.Fen{payout.PostChargeReturned: 1000}}
 	seen := map[string]bool{}
 	for _, c := range []struct {
 		packet HeldPacket
@@ -23,7 +24,7 @@ func TestReleases(t *testing.T) {
 		what   string
 	}{
 		{HeldPacket{}, 0, "nothing moves now"},
-		{HeldPacket{Balances: Balances{ByKind: came.ByKind}}, 0, "nothing moves now"},
+		{HeldPacket{Balances: payout.Balances{ByKind: came.ByKind}}, 0, "nothing moves now"},
 		{HeldPacket{Balances: own, Waiting: waiting}, 1970, "10.00 in 1 payment is charged to the sender; " +
 			"2.00 in 2 payments is paid to winners; " +
 			"3.00 in 1 payment is refunded to the sender; 4.00 goes to winners or back to the sender; " +
@@ -49,23 +50,24 @@ func TestReleases(t *testing.T) {
 // TestReleaseOfAPayment: a payment that continues or may be retried moves its amount; others nothing.
 func TestReleaseOfAPayment(t *testing.T) {
 	t.Parallel()
-	open := map[Kind]ReleaseCode{KindCharge: ReleaseCharge, KindPayout: ReleaseWinners, KindRefund: ReleaseRefunds, KindHonour: ReleaseHonours}
+	open := map[payout.Kind]ReleaseCode{payout.KindCharge: ReleaseCharge, payout.KindPayout: ReleaseWinners,
+		payout.KindRefund: ReleaseRefunds, payout.KindHonour: ReleaseHonours}
 	for kind, code := range open {
-		for _, status := range Statuses {
+		for _, status := range payout.Statuses {
 			want := Releases{{Code: code, Amount: 100}}
 			switch {
 			case status.Open():
-			case kind != KindCharge && (status == StatusFailed || status == StatusReturned):
+			case kind != payout.KindCharge && (status == payout.StatusFailed || status == payout.StatusReturned):
 				want[0].Code = ReleaseAfterRetry
 			default:
 				want = nil
 			}
-			if got := PaymentReleases(Payment{Kind: kind, Status: status, Amount: 100}); !slices.Equal(got, want) {
+			if got := PaymentReleases(payout.Payment{Kind: kind, Status: status, Amount: 100}); !slices.Equal(got, want) {
 				t.Errorf("%c %s: %+v, want %+v", kind, status, got, want)
 			}
 		}
 	}
-	if got := PaymentReleases(Payment{}); got != nil {
+	if got := PaymentReleases(payout.Payment{}); got != nil {
 		t.Errorf("without a row: %+v", got)
 	}
 }

@@ -1,4 +1,4 @@
-package payout
+package staff
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"hongbao/internal/money"
+	"hongbao/internal/payout"
 )
 
 // Rule names a rule that a ledger has to satisfy (rule R12).
@@ -54,7 +55,7 @@ type Violation struct {
 type StoredTransfer struct {
 	ID       int64
 	PacketID string
-	Transfer
+	payout.Transfer
 	Reference string
 }
 
@@ -95,45 +96,42 @@ type LedgerPacket struct {
 type PacketVerifier struct {
 	violations
 	packet  LedgerPacket
-	balance map[Account]money.Fen
-	byKind  map[TransferKind]money.Fen
+	balance map[payout.Account]money.Fen
+	byKind  map[payout.TransferKind]money.Fen
 	moved   bool
 }
 
 // NewPacketVerifier returns a verifier for one packet.
 func NewPacketVerifier(p LedgerPacket) *PacketVerifier {
-	return &PacketVerifier{violations: violations{packetID: p.ID}, packet: p, balance: map[Account]money.Fen{},
-		byKind: map[TransferKind]money.Fen{}}
+	return &PacketVerifier{violations: violations{packetID: p.ID}, packet: p, balance: map[payout.Account]money.Fen{},
+		byKind: map[payout.TransferKind]money.Fen{}}
 }
-
-// NeverNegative are the accounts that hold only what was put into them before.
-var NeverNegative = []Account{AccountHolding, AccountOwed, AccountRefunding}
 
 // Add checks the next transfer and the balances after it.
 func (v *PacketVerifier) Add(t StoredTransfer) {
 	subject := fmt.Sprintf("transfer %d", t.ID)
-	accounts, known := transferAccounts[t.Kind]
+	debit, credit := t.Kind.Accounts()
 	switch {
 	case t.Amount <= 0:
 		v.add(RuleTransfer, subject, "amount %d is not above zero", t.Amount)
 	case t.Debit == t.Credit:
 		v.add(RuleTransfer, subject, "debit and credit are both %s", t.Debit)
-	case !known:
+	case debit == "":
 		v.add(RuleTransfer, subject, "unknown kind %q", t.Kind)
-	case accounts != [2]Account{t.Debit, t.Credit}:
-		v.add(RuleTransfer, subject, "%s moves from %s to %s, want %s to %s", t.Kind, t.Debit, t.Credit, accounts[0], accounts[1])
+	case t.Debit != debit || t.Credit != credit:
+		v.add(RuleTransfer, subject, "%s moves from %s to %s, want %s to %s", t.Kind, t.Debit, t.Credit, debit, credit)
 	}
 	if t.Reference != t.Transfer.Reference() {
 		v.add(RuleReference, subject, "reference %q, want %q", t.Reference, t.Transfer.Reference())
 	}
-	if parts, err := Parse(t.OrderNo); err != nil || parts.PacketID != v.packet.ID {
+	if parts, err := payout.Parse(t.OrderNo); err != nil || parts.PacketID != v.packet.ID {
 		v.add(RuleUnknown, subject, "order number %q is not one of this packet", t.OrderNo)
 	}
 	v.moved = true
 	v.balance[t.Debit] -= t.Amount
 	v.balance[t.Credit] += t.Amount
 	v.byKind[t.Kind] += t.Amount
-	if slices.Contains(NeverNegative, t.Debit) && v.balance[t.Debit] < 0 {
+	if slices.Contains(payout.NeverNegative, t.Debit) && v.balance[t.Debit] < 0 {
 		v.add(RuleNegative, subject, "%s is %d after it", t.Debit, v.balance[t.Debit])
 	}
 }
@@ -147,19 +145,19 @@ func (v *PacketVerifier) End() []Violation {
 }
 
 // Suspense is money that moved twice, in fen: no violation, but a break for staff.
-func (v *PacketVerifier) Suspense() money.Fen { return -v.balance[AccountSuspense] }
+func (v *PacketVerifier) Suspense() money.Fen { return -v.balance[payout.AccountSuspense] }
 
 func (v *PacketVerifier) totals() {
 	p, k := v.packet, v.byKind
 	charged := p.Total
-	if k[PostCharge] == 0 && (p.Status == "rejected" || p.Status == "funding") { // while funding the charge may have succeeded
+	if k[payout.PostCharge] == 0 && (p.Status == "rejected" || p.Status == "funding") { // while funding the charge may have succeeded
 		charged = 0
 	}
-	if k[PostCharge] != charged {
-		v.add(RuleTotal, "", "charged %d, want %d while %s", k[PostCharge], charged, p.Status)
+	if k[payout.PostCharge] != charged {
+		v.add(RuleTotal, "", "charged %d, want %d while %s", k[payout.PostCharge], charged, p.Status)
 	}
-	parts := Balances{ByKind: k, ByAccount: v.balance}.parts()
-	if whole := k[PostCharge] + k[PostHonoured] - k[PostVoided]; parts != whole {
+	parts := payout.Balances{ByKind: k, ByAccount: v.balance}.Parts()
+	if whole := k[payout.PostCharge] + k[payout.PostHonoured] - k[payout.PostVoided]; parts != whole {
 		v.add(RuleTotal, "", "the parts sum to %d of %d", parts, whole)
 	}
 	if p.ShareRows > 0 && (p.ShareRows != p.Shares || p.ShareSum != p.Total) {
@@ -189,8 +187,8 @@ func (v *PacketVerifier) status() {
 	if p.Status == "open" && p.ShareRows == 0 {
 		v.add(RuleStatus, "", "open, but it has no shares")
 	}
-	if !p.BooksClosedAt.IsZero() && v.balance[AccountHolding] != 0 {
-		v.add(RuleStatus, "", "its books are closed, and %d is still held", v.balance[AccountHolding])
+	if !p.BooksClosedAt.IsZero() && v.balance[payout.AccountHolding] != 0 {
+		v.add(RuleStatus, "", "its books are closed, and %d is still held", v.balance[payout.AccountHolding])
 	}
 }
 
@@ -198,20 +196,20 @@ func (v *PacketVerifier) status() {
 // refunded.
 func (v *PacketVerifier) givenBack() bool {
 	k := v.byKind
-	return k[PostCharge] == v.packet.Total && k[PostClose] == v.packet.Total && k[PostClaim] == 0
+	return k[payout.PostCharge] == v.packet.Total && k[payout.PostClose] == v.packet.Total && k[payout.PostClaim] == 0
 }
 
 func (v *PacketVerifier) claims() {
 	p, k := v.packet, v.byKind
-	if k[PostClaim] != p.ClaimedAmount {
-		v.add(RuleClaims, "", "claimed shares sum to %d, claim postings to %d", p.ClaimedAmount, k[PostClaim])
+	if k[payout.PostClaim] != p.ClaimedAmount {
+		v.add(RuleClaims, "", "claimed shares sum to %d, claim postings to %d", p.ClaimedAmount, k[payout.PostClaim])
 	}
 	if p.ClaimRows != p.ClaimedCount || p.WrongClaims != 0 {
 		v.add(RuleClaims, "", "%d claimed shares, %d listed as claims, %d of them wrongly", p.ClaimedCount, p.ClaimRows, p.WrongClaims)
 	}
 	if p.BooksClosedAt.IsZero() {
-		if k[PostClose] != 0 && !(p.Status == "rejected" && v.givenBack()) {
-			v.add(RuleRemainder, "", "its books are open, but %d was posted as remainder", k[PostClose])
+		if k[payout.PostClose] != 0 && !(p.Status == "rejected" && v.givenBack()) {
+			v.add(RuleRemainder, "", "its books are open, but %d was posted as remainder", k[payout.PostClose])
 		}
 		return
 	}
@@ -221,8 +219,8 @@ func (v *PacketVerifier) claims() {
 	if p.Remainder != p.Total-p.ClaimedAmount {
 		v.add(RuleRemainder, "", "remainder %d, but total %d less claimed %d", p.Remainder, p.Total, p.ClaimedAmount)
 	}
-	if k[PostClose] != p.Remainder {
-		v.add(RuleRemainder, "", "remainder %d, posted %d", p.Remainder, k[PostClose])
+	if k[payout.PostClose] != p.Remainder {
+		v.add(RuleRemainder, "", "remainder %d, posted %d", p.Remainder, k[payout.PostClose])
 	}
 }
 
@@ -244,7 +242,7 @@ type VerifyReport struct {
 	// Suspense is money that moved twice, in fen: no violation, but staff have to get it back.
 	Suspense money.Fen `json:"suspense"`
 	// OpenBreaks counts the open breaks, by kind.
-	OpenBreaks map[BreakKind]int64 `json:"open_breaks"`
+	OpenBreaks map[payout.BreakKind]int64 `json:"open_breaks"`
 }
 
 // ViolationCount is the total number of violations.

@@ -1,9 +1,6 @@
-package payout
+package staff
 
 import "errors"
-
-// ErrDecisionPending means that another decision about the payment waits for its approval.
-var ErrDecisionPending = errors.New("another decision is waiting")
 
 // ErrKeyReused means that the Idempotency-Key was used with another body.
 var ErrKeyReused = errors.New("idempotency key was used with another body")
@@ -11,8 +8,8 @@ var ErrKeyReused = errors.New("idempotency key was used with another body")
 // ErrInProgress means that the first request under an Idempotency-Key still runs.
 var ErrInProgress = errors.New("the first request still runs")
 
-// StaffWrite is the author, reason and Idempotency-Key of a write by staff.
-type StaffWrite struct {
+// Write is the author, reason and Idempotency-Key of a write by staff.
+type Write struct {
 	Owner    string
 	Role     string
 	KeyID    string // the API key of the owner; "" for the local CLI
@@ -22,8 +19,8 @@ type StaffWrite struct {
 	Reason   string
 }
 
-// StaffAnswer is the stored answer of a staff write.
-type StaffAnswer struct {
+// Answer is the stored answer of a staff write.
+type Answer struct {
 	Status   int
 	Body     []byte
 	Replayed bool
@@ -32,10 +29,10 @@ type StaffAnswer struct {
 // Recall is the effect of a recall by staff: the packet's status before and after, for the audit.
 type Recall struct {
 	Before, After string
-	Refused       StaffAnswer // Status 0: the state permits the recall
+	Refused       Answer // Status 0: the state permits the recall
 }
 
 // DecisionAnswer renders the answer of a decision inside its transaction, so that effect and stored
 // answer are atomic. d is nil when err is set (ErrNotRetryable, ErrDecisionPending,
 // ErrDecisionChanged or ErrUndecided); such answers are stored too.
-type DecisionAnswer func(d *Decision, p Row, err error) (status int, body []byte)
+type DecisionAnswer func(d *Decision, p PaymentRow, err error) (status int, body []byte)

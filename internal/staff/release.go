@@ -1,4 +1,4 @@
-package payout
+package staff
 
 import (
 	"cmp"
@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"hongbao/internal/money"
+	"hongbao/internal/payout"
 )
 
 // ReleaseCode says where a part of the money goes that the release of a hold lets go.
@@ -115,41 +116,34 @@ func (r Releases) Hash() []byte {
 	return sum[:]
 }
 
-// NeedsSecondPerson reports whether a release needs two persons: it lets money of a packet or a
+// NeedSecondPerson reports whether the release of a hold needs two persons: it lets money of a packet or a
 // payment go. A provider's payments all have been decided already.
-func (h Hold) NeedsSecondPerson(r Releases) bool {
-	return (h.Scope == HoldPacket || h.Scope == HoldPayment) && r.Amount() > 0
-}
-
-// ReleasePlan is what a person's release of a hold would do now.
-type ReleasePlan struct {
-	Hold     Hold
-	Releases Releases
-	Asks     bool // only a second person releases it
+func (r Releases) NeedSecondPerson(h payout.Hold) bool {
+	return (h.Scope == payout.HoldPacket || h.Scope == payout.HoldPayment) && r.Amount() > 0
 }
 
 // HeldPacket is what a packet's release is about.
 type HeldPacket struct {
-	Balances Balances
+	Balances payout.Balances
 	// GrabsEnded: what is not claimed is the remainder.
 	GrabsEnded bool
 	// Waiting are the count and sum of the packet's payments that have not ended, by kind. Of charges
 	// and honours only those that continue by themselves.
-	Waiting map[Kind]ReleasePart
+	Waiting map[payout.Kind]ReleasePart
 }
 
 // Releases is what may move when the packet is released. After a return of the charge the house pays,
 // and the sender gets nothing.
 func (p HeldPacket) Releases() Releases {
-	charge, honours := p.Waiting[KindCharge], p.Waiting[KindHonour]
+	charge, honours := p.Waiting[payout.KindCharge], p.Waiting[payout.KindHonour]
 	charge.Code, honours.Code = ReleaseCharge, ReleaseHonours
-	owed := ReleasePart{ReleaseWinners, p.Waiting[KindPayout].Count, p.Balances.ByAccount[AccountOwed]}
-	refunds := ReleasePart{ReleaseRefunds, p.Waiting[KindRefund].Count, p.Balances.ByAccount[AccountRefunding]}
-	rest := ReleasePart{Code: ReleaseUnclaimed, Amount: p.Balances.ByAccount[AccountHolding]}
+	owed := ReleasePart{ReleaseWinners, p.Waiting[payout.KindPayout].Count, p.Balances.ByAccount[payout.AccountOwed]}
+	refunds := ReleasePart{ReleaseRefunds, p.Waiting[payout.KindRefund].Count, p.Balances.ByAccount[payout.AccountRefunding]}
+	rest := ReleasePart{Code: ReleaseUnclaimed, Amount: p.Balances.ByAccount[payout.AccountHolding]}
 	if p.GrabsEnded {
 		rest.Code = ReleaseRemainder
 	}
-	if p.Balances.ByKind[PostChargeReturned] > 0 { // nothing goes to the sender again
+	if p.Balances.ByKind[payout.PostChargeReturned] > 0 { // nothing goes to the sender again
 		charge, refunds = ReleasePart{}, ReleasePart{}
 		owed.Code, rest.Code = ReleaseHouseWinners, ReleaseHouseUnclaimed
 	}
@@ -159,7 +153,7 @@ func (p HeldPacket) Releases() Releases {
 			out = out.Plus(Releases{part})
 		}
 	}
-	if len(out) > 0 && p.Balances.ByKind[PostChargeReturned] > 0 {
+	if len(out) > 0 && p.Balances.ByKind[payout.PostChargeReturned] > 0 {
 		out = out.Plus(Releases{{Code: ReleaseNothingToSender}})
 	}
 	return out
@@ -167,11 +161,11 @@ func (p HeldPacket) Releases() Releases {
 
 // PaymentReleases is what may move when a payment is released: its amount while it is not final, or
 // may be retried. The zero Payment has no row yet.
-func PaymentReleases(p Payment) Releases {
-	code := map[Kind]ReleaseCode{KindCharge: ReleaseCharge, KindPayout: ReleaseWinners, KindRefund: ReleaseRefunds,
-		KindHonour: ReleaseHonours}[p.Kind]
+func PaymentReleases(p payout.Payment) Releases {
+	code := map[payout.Kind]ReleaseCode{payout.KindCharge: ReleaseCharge, payout.KindPayout: ReleaseWinners, payout.KindRefund: ReleaseRefunds,
+		payout.KindHonour: ReleaseHonours}[p.Kind]
 	switch {
-	case p.decidable() && p.Kind != KindCharge:
+	case p.Decidable() && p.Kind != payout.KindCharge:
 		code = ReleaseAfterRetry
 	case !p.Status.Open():
 		return nil

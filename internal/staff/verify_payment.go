@@ -1,19 +1,20 @@
-package payout
+package staff
 
 import (
 	"time"
 
 	"hongbao/internal/money"
+	"hongbao/internal/payout"
 )
 
 // LedgerPayment is a payment, its attempts, and every transfer under its order numbers.
 type LedgerPayment struct {
 	ID        string
 	PacketID  string
-	Kind      Kind
+	Kind      payout.Kind
 	UserID    string
 	Amount    money.Fen
-	Status    Status
+	Status    payout.Status
 	SettledAt time.Time
 	// ShareUser and ShareAmount are those of the share of a payout; "": unclaimed.
 	ShareUser   string
@@ -34,7 +35,7 @@ type LedgerAttempt struct {
 // VerifyPayment checks that a payment agrees with its transfers.
 func VerifyPayment(p LedgerPayment) []Violation {
 	v := paymentVerifier{violations: violations{packetID: p.PacketID}, payment: p, posted: map[string]money.Fen{},
-		byKind: map[TransferKind]money.Fen{}}
+		byKind: map[payout.TransferKind]money.Fen{}}
 	for _, t := range p.Transfers {
 		v.addTransfer(t)
 	}
@@ -52,7 +53,7 @@ type paymentVerifier struct {
 	violations
 	payment LedgerPayment
 	posted  map[string]money.Fen // by reference
-	byKind  map[TransferKind]money.Fen
+	byKind  map[payout.TransferKind]money.Fen
 }
 
 func (v *paymentVerifier) addTransfer(t StoredTransfer) {
@@ -74,9 +75,9 @@ func (v *paymentVerifier) addTransfer(t StoredTransfer) {
 // returned.
 func (v *paymentVerifier) moved() {
 	p := v.payment
-	success, back := successTransfer(p.Kind), returnTransfer(p.Kind)
+	success, back := payout.SuccessTransfer(p.Kind), payout.ReturnTransfer(p.Kind)
 	net, want := v.byKind[success]-v.byKind[back], money.Fen(0)
-	if p.Status == StatusPaid {
+	if p.Status == payout.StatusPaid {
 		want = p.Amount
 	}
 	if net != want {
@@ -87,15 +88,15 @@ func (v *paymentVerifier) moved() {
 // decided checks that a decision of staff has its transfers, and nothing else has.
 func (v *paymentVerifier) decided() {
 	p := v.payment
-	cancelled := p.Status == StatusCancelled
-	v.posts(PostCancel, cancelled && p.Kind == KindPayout)
-	v.posts(PostVoided, cancelled && p.Kind == KindHonour && v.honoured())
-	dropped := v.byKind[PostRefundDropped] > 0 // for one of two reasons
-	v.posts(PostRefundDropped, cancelled && p.Kind == KindRefund && dropped)
-	v.posts(PostRefundKept, cancelled && p.Kind == KindRefund && !dropped)
-	v.posts(outsideTransfer(p.Kind), p.Status == StatusPaidOutside)
+	cancelled := p.Status == payout.StatusCancelled
+	v.posts(payout.PostCancel, cancelled && p.Kind == payout.KindPayout)
+	v.posts(payout.PostVoided, cancelled && p.Kind == payout.KindHonour && v.honoured())
+	dropped := v.byKind[payout.PostRefundDropped] > 0 // for one of two reasons
+	v.posts(payout.PostRefundDropped, cancelled && p.Kind == payout.KindRefund && dropped)
+	v.posts(payout.PostRefundKept, cancelled && p.Kind == payout.KindRefund && !dropped)
+	v.posts(payout.OutsideTransfer(p.Kind), p.Status == payout.StatusPaidOutside)
 	want := money.Fen(0)
-	if cancelled && p.Kind == KindPayout { // a share conflict was never the sender's money
+	if cancelled && p.Kind == payout.KindPayout { // a share conflict was never the sender's money
 		want = p.Amount
 	}
 	if p.CancelRefund != want {
@@ -106,15 +107,15 @@ func (v *paymentVerifier) decided() {
 // owed checks that the payment's obligation was booked when it was made.
 func (v *paymentVerifier) owed() {
 	p := v.payment
-	parts, err := Parse(p.ID)
+	parts, err := payout.Parse(p.ID)
 	if err != nil || parts.PacketID != p.PacketID || parts.Kind != p.Kind {
 		v.add(RuleUnknown, p.ID, "its id is not one of packet %s", p.PacketID)
 		return
 	}
-	claimed := p.Kind == KindPayout
-	v.posts(PostClaim, claimed)
-	v.posts(PostHonoured, v.honoured())
-	v.posts(PostClose, p.Kind == KindRefund && parts.Number == 0)
+	claimed := p.Kind == payout.KindPayout
+	v.posts(payout.PostClaim, claimed)
+	v.posts(payout.PostHonoured, v.honoured())
+	v.posts(payout.PostClose, p.Kind == payout.KindRefund && parts.Number == 0)
 	if claimed {
 		if p.ShareUser != p.UserID || p.ShareAmount != p.Amount {
 			v.add(RuleClaims, p.ID, "its share is of %d to %q, the payment of %d to %q", p.ShareAmount, p.ShareUser, p.Amount, p.UserID)
@@ -127,12 +128,12 @@ func (v *paymentVerifier) owed() {
 // nothing is owed.
 func (v *paymentVerifier) honoured() bool {
 	p := v.payment
-	untouched := len(p.Attempts) == 0 && (p.Status == StatusFailed || p.Status == StatusCancelled)
-	return p.Kind == KindHonour && !untouched
+	untouched := len(p.Attempts) == 0 && (p.Status == payout.StatusFailed || p.Status == payout.StatusCancelled)
+	return p.Kind == payout.KindHonour && !untouched
 }
 
 // posts checks that the whole amount is transferred as kind, or nothing.
-func (v *paymentVerifier) posts(kind TransferKind, should bool) {
+func (v *paymentVerifier) posts(kind payout.TransferKind, should bool) {
 	want := money.Fen(0)
 	if should {
 		want = v.payment.Amount
@@ -148,15 +149,15 @@ func (v *paymentVerifier) attempts() {
 	known := map[string]bool{p.ID: true}
 	for _, a := range p.Attempts {
 		known[a.OrderNo] = true
-		success := v.under(a.OrderNo, successTransfer(p.Kind))
-		second := v.under(a.OrderNo, PostSecondSuccess)
+		success := v.under(a.OrderNo, payout.SuccessTransfer(p.Kind))
+		second := v.under(a.OrderNo, payout.PostSecondSuccess)
 		if success && second {
 			v.add(RuleAttempt, a.OrderNo, "its success is posted, and as a second one too")
 		}
 		if a.Booked != (success || second) {
 			v.add(RuleAttempt, a.OrderNo, "booked %t, posted %t", a.Booked, success || second)
 		}
-		back, secondBack := v.under(a.OrderNo, returnTransfer(p.Kind)), v.under(a.OrderNo, PostSecondReturned)
+		back, secondBack := v.under(a.OrderNo, payout.ReturnTransfer(p.Kind)), v.under(a.OrderNo, payout.PostSecondReturned)
 		if secondBack && !second {
 			v.add(RuleAttempt, a.OrderNo, "its return is posted as that of a second success, which is not posted")
 		}
@@ -171,7 +172,7 @@ func (v *paymentVerifier) attempts() {
 	}
 }
 
-func (v *paymentVerifier) under(orderNo string, kind TransferKind) bool {
-	_, ok := v.posted[Transfer{Kind: kind, OrderNo: orderNo}.Reference()]
+func (v *paymentVerifier) under(orderNo string, kind payout.TransferKind) bool {
+	_, ok := v.posted[payout.Transfer{Kind: kind, OrderNo: orderNo}.Reference()]
 	return ok
 }
