@@ -25,6 +25,7 @@ var holdMessages = map[string]message{
 	"hold_kind.staff":           {"Placed by staff", "员工暂停"},
 	"hold_kind.recovery":        {"Recovery of MySQL", "MySQL 恢复后待核实"},
 	"hold_kind.second_success":  {"Cancelled payout was paid", "已取消的付款仍已付出"},
+	"hold_kind.still_moves":     {"Cancelled payout may still be paid", "已取消的付款仍可能付出"},
 	"hold_kind.charge_returned": {"Charge was returned to the sender", "收款已退回发红包人"},
 
 	"held.packet":  {"The packet is held", "该红包已暂停"},

@@ -69,7 +69,8 @@ func TestR12_RefundTakenBack(t *testing.T) {
 			case "failed":
 				s.next(ActionQuery, 1).queries(1, ObsDeclined)
 			case "never received":
-				s.next(ActionQuery, 1).queries(1, ObsNeverReceived).after(limits.LandingWindow + LeaveWithin)
+				s.next(ActionQuery, 1).queries(1, ObsNeverReceived).after(limits.LandingWindow+LeaveWithin).next(ActionQuery, 1)
+				s.queries(1, ObsNeverReceived)
 			}
 			s.next(ActionCarryOut, 0)
 			p := s.p

@@ -57,9 +57,9 @@ func memoryEnded(attempts []Attempt, now time.Time) bool {
 }
 
 // needsConsent reports whether two persons have to consent to a new order number: the payment is not
-// final, or an order number is neither refused nor given up and can not be sent any more.
+// final, or an order number is neither final nor given up and can not be sent any more.
 func needsConsent(p Payment, attempts []Attempt, now time.Time) bool {
-	open := func(a Attempt) bool { return a.pastMemory(now) && !a.fate().refused() && !a.consented() }
+	open := func(a Attempt) bool { return a.pastMemory(now) && a.fate() != FateEnded && !a.consented() }
 	return p.Status.Open() || slices.ContainsFunc(attempts, open)
 }
 
@@ -90,10 +90,10 @@ func needsEvidence(p Payment, attempts []Attempt) bool {
 }
 
 // givenUp reports whether two persons gave the number up and nobody waits for it: the payment has
-// ended, has a later number, or waits for one.
+// ended or is being cancelled, has a later number, or waits for one.
 func (s *Settlement) givenUp() bool {
 	p, a := s.Payment, s.Attempt
-	return a.consented() && (a.No != p.Attempt || p.Status == StatusPending || !p.Status.Open())
+	return a.consented() && (a.No != p.Attempt || p.Status == StatusPending || !p.Status.Open() || p.OpenDecision == DecisionCancel)
 }
 
 // answered reports whether an observation answers the query of its order number. For a number that
@@ -125,7 +125,7 @@ func (s *Settlement) endRetry(o Observation, now time.Time) error {
 	last := a.LastAnswer()
 	changed := a.consented() && a.Consented != last
 	switch {
-	case changed && a.No != p.Attempt && p.Status != StatusPending && !last.mayMove():
+	case changed && a.No != p.Attempt && p.Status != StatusPending && p.OpenDecision == "" && !last.mayMove():
 		a.Consented = last // the new number was sent, and this one stays given up
 	case changed:
 		a.Consented = ""

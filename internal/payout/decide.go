@@ -111,7 +111,7 @@ func Decide(p *Payment, attempts []Attempt, kind DecisionKind, second bool, now 
 		return DecisionEffect{}, err
 	}
 	p.UpdatedAt = now
-	if second && (kind == DecisionRetry || kind == DecisionMarkPaid) {
+	if second && (kind == DecisionRetry || kind == DecisionMarkPaid || kind == DecisionCancel) {
 		p.giveUp(attempts, now)
 	}
 	var honoured []Transfer // a share conflict is owed from the moment the house pays it
@@ -151,25 +151,35 @@ func nextCancelStep(p Payment, attempts []Attempt) Step {
 	var at time.Time
 	for _, a := range attempts {
 		if p.waitsFor(a) {
-			return Step{Do: ActionQuery, OrderNo: a.OrderNo, At: a.NextAt}
+			next := a.NextAt
+			if a.fate() == FateNotFound { // a send may land after that answer
+				next = maxTime(next, a.sendsUntil())
+			}
+			return Step{Do: ActionQuery, OrderNo: a.OrderNo, At: next}
 		}
 		if !a.fate().refused() {
-			at = maxTime(at, maxTime(a.EarlierSendsUntil, a.CurrentSendUntil))
+			at = maxTime(at, a.sendsUntil())
 		}
 	}
 	return Step{Do: ActionCarryOut, At: at}
 }
 
-// waitsFor reports whether an open cancel waits for another answer about an order number. That of a
-// refund does not wait for one that was given up: nobody is paid instead.
+// waitsFor reports whether an open cancel waits for another answer about an order number.
 func (p Payment) waitsFor(a Attempt) bool {
-	open := !a.Forgotten && (a.fate() == FateSilent || a.fate() == FateMoving)
-	return p.OpenDecision == DecisionCancel && open && !(p.Kind == KindRefund && a.consented())
+	return p.OpenDecision == DecisionCancel && !a.Forgotten && !a.fate().paid() && !a.excluded()
+}
+
+// excluded reports whether no money can move under an order number (rule R5): it was refused or returned
+// for good, the provider did not know it after its last send, or two persons gave it up.
+func (a Attempt) excluded() bool {
+	neverReceived := a.fate() == FateNotFound && !a.Forgotten && !a.QueriedAt.Before(a.sendsUntil())
+	return a.fate() == FateEnded || neverReceived || a.consented()
 }
 
 // CarryOut completes the open decision of a payment after every order number was queried:
-// cancelled or failed, with its transfers; or overtaken, when money moved under one of the numbers. ok is
-// false when it is too early, or when there is nothing to carry out.
+// cancelled or failed, with its transfers; or overtaken, when money moved under one of the numbers, or the
+// provider has forgotten one that may move. ok is false when it is too early, or when there is nothing to
+// carry out.
 func CarryOut(p *Payment, attempts []Attempt, now time.Time) (e DecisionEffect, ok bool, err error) {
 	if p.OpenDecision == "" || Next(*p, attempts).Do != ActionCarryOut {
 		return DecisionEffect{}, false, nil
@@ -183,7 +193,7 @@ func CarryOut(p *Payment, attempts []Attempt, now time.Time) (e DecisionEffect, 
 		return DecisionEffect{Status: DecisionOvertaken}, true, nil
 	}
 	for _, a := range attempts {
-		if a.fate().paid() {
+		if a.fate().paid() || !a.excluded() {
 			p.OpenDecision = ""
 			return DecisionEffect{Status: DecisionOvertaken}, true, nil
 		}

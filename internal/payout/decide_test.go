@@ -135,15 +135,17 @@ func TestR5_CancelQueriesFirst(t *testing.T) {
 func TestR5_CancelWaitsForSends(t *testing.T) {
 	s := story(t, KindPayout).sends(ObsDeclined).queries(1, ObsNeverReceived).decides(DecisionCancel, true).queries(1, ObsNeverReceived)
 	s.attempt(1).EarlierSendsUntil = s.now.Add(5 * time.Second)
+	if step := s.step(); step.Do != ActionQuery || !step.At.Equal(s.attempt(1).EarlierSendsUntil) {
+		t.Errorf("%+v", step)
+	}
+	s.carries(DecisionOpen).is(StatusFailed).after(5*time.Second).queries(1, ObsNeverReceived).carries(DecisionCarriedOut).is(StatusCancelled)
+	// A number that was given up.
+	s = lost(t).decides(DecisionNotMoved, true).queries(1, ObsNeverReceived).carries(DecisionCarriedOut).decides(DecisionCancel, true)
+	s.queries(1, ObsNeverReceived).attempt(1).EarlierSendsUntil = s.now.Add(5 * time.Second)
 	if step := s.step(); step.Do != ActionCarryOut || !step.At.Equal(s.attempt(1).EarlierSendsUntil) {
 		t.Errorf("%+v", step)
 	}
 	s.carries(DecisionOpen).is(StatusFailed).after(5 * time.Second).carries(DecisionCarriedOut).is(StatusCancelled)
-	// The provider no longer knows the number, so queries give nothing new: two persons have
-	// consented.
-	s = failed(t).decides(DecisionCancel, true).queries(1, ObsPending).after(limits.Remembers).next(ActionQuery, 1).queries(1,
-		ObsNeverReceived)
-	s.next(ActionCarryOut, 0).carries(DecisionCarriedOut).is(StatusCancelled)
 }
 
 // TestR5_CancelOvertaken: the money had moved after all.

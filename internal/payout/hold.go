@@ -48,7 +48,8 @@ const (
 	// the charge: nothing goes to the sender any more.
 	HoldChargeReturned HoldKind = "charge_returned"
 	// HoldStillMoves: the money of a cancelled payout may still move, so its refund waits. It is
-	// derived from the payout's order numbers and ends with the answer to a query.
+	// derived from the payout's order numbers and ends with the answer to a query; it is stored when the
+	// provider has forgotten a number, which no query answers any more.
 	HoldStillMoves HoldKind = "still_moves"
 )
 
@@ -157,8 +158,8 @@ func RecoveredHold(provider string, b MySQLState) Hold {
 }
 
 // Hold is the hold that a settlement places; nil without one. A cancelled payout has reached its
-// recipient, so the refund of its cancellation must not leave as well. Or the charge came back, so
-// the packet has no money.
+// recipient, or may and is forgotten: the refund of its cancellation must not leave as well. Or the
+// charge came back, so the packet has no money.
 func (s Settlement) Hold() *Hold {
 	p := s.Payment
 	if p.Kind == KindCharge && s.Attempt.ReturnBooked {
@@ -168,11 +169,17 @@ func (s Settlement) Hold() *Hold {
 	if p.Kind != KindPayout || p.Status != StatusCancelled {
 		return nil
 	}
+	held := &Hold{Scope: HoldPayment, Name: ID(KindRefund, p.PacketID, p.ShareIndex+1), Cause: s.Attempt.OrderNo, By: "ledger", Role: "system"}
 	for _, b := range s.Breaks {
 		if b.Kind == BreakSecondSuccess {
-			return &Hold{Scope: HoldPayment, Name: ID(KindRefund, p.PacketID, p.ShareIndex+1), Kind: HoldSecondSuccess, Cause: s.Attempt.OrderNo,
-				By: "ledger", Role: "system", Reason: "the cancelled payout has reached its recipient: " + b.Detail}
+			held.Kind, held.Reason = HoldSecondSuccess, "the cancelled payout has reached its recipient: "+b.Detail
+			return held
 		}
+	}
+	if s.Attempt.Forgotten && s.Attempt.mayMove() {
+		held.Kind = HoldStillMoves
+		held.Reason = "the provider has forgotten the cancelled payout, which it last reported as " + string(s.Attempt.Statement)
+		return held
 	}
 	return nil
 }

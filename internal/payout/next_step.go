@@ -194,16 +194,18 @@ func ChooseOrderNo(p Payment, attempts []Attempt, now time.Time) OrderNoChoice {
 // MayStillMove reports whether the money of one of a payment's numbers may still move, while the
 // provider can be queried about it. The refund of a cancelled payout waits for that (rule R5).
 func MayStillMove(attempts []Attempt) bool {
-	return slices.ContainsFunc(attempts, func(a Attempt) bool {
-		return !a.Forgotten && (a.fate().moving() || a.fate() == FateEnding && !a.consented())
-	})
+	return slices.ContainsFunc(attempts, func(a Attempt) bool { return a.mayMove() && !a.Forgotten })
 }
+
+// mayMove reports whether the money of a number may still move, and nobody gave it up.
+func (a Attempt) mayMove() bool { return a.fate().unsettled() && !a.consented() }
 
 // open reports whether a send may still land. The answer to a repeat does not end the window of an
 // earlier send without a final answer.
-func (a Attempt) open(now time.Time) bool {
-	return now.Before(a.EarlierSendsUntil) || now.Before(a.CurrentSendUntil)
-}
+func (a Attempt) open(now time.Time) bool { return now.Before(a.sendsUntil()) }
+
+// sendsUntil is until when a send may land.
+func (a Attempt) sendsUntil() time.Time { return maxTime(a.EarlierSendsUntil, a.CurrentSendUntil) }
 
 // keepWindow keeps the landing window of the recorded send, which got no final answer.
 func (a *Attempt) keepWindow() {

@@ -70,14 +70,14 @@ func (s *Settlement) settleOperator(o Observation, now time.Time) error {
 	return fmt.Errorf("payment %s is %s: %s by the operator about %s: %w", p.ID, p.Status, o.Kind, a.OrderNo, ErrTransition)
 }
 
-// overtake ends the open decision that an observation made pointless. shown is the last answer about
-// the order number before it: on that answer two persons state that no money has moved. After another
-// answer the outcome is unknown again.
-func (s *Settlement) overtake(shown ObservationKind) error {
+// overtake ends the open decision that an observation made pointless. before is the order number
+// before it. Two persons state on its last answer that no money has moved; they cancel on that one when
+// they gave the number up. After another answer the outcome is unknown again.
+func (s *Settlement) overtake(before Attempt) error {
 	p := &s.Payment
-	decision, stands := p.OpenDecision, p.cancellable()
+	decision, stands := p.OpenDecision, p.cancellable() && (s.Attempt.consented() || !before.consented())
 	if decision == DecisionNotMoved {
-		stands = p.inFlight() && s.Attempt.LastAnswer() == shown
+		stands = p.inFlight() && s.Attempt.LastAnswer() == before.LastAnswer()
 	}
 	if decision == "" || stands {
 		return nil

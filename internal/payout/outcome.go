@@ -252,7 +252,7 @@ func (s *Settlement) queriedNeverReceived(o Observation, now time.Time) error {
 	if !p.Status.Open() {
 		s.scheduleQuery(now)
 		switch {
-		case a.fate() == FateEnding: // nothing moves by either statement
+		case a.fate() == FateEnding && !a.Forgotten: // nothing moves by either statement
 			s.confirm(now)
 		case a.fate() == FateSilent && !a.Forgotten:
 			a.Statement = ObsNeverReceived
@@ -270,7 +270,8 @@ func (s *Settlement) queriedNeverReceived(o Observation, now time.Time) error {
 		}
 		return p.Move(StatusUnknown) // staff decide from there
 	}
-	if a.No < p.Attempt && a.fate().moving() { // given up as refused, and reported as in progress afterwards
+	// Given up as refused, and reported as in progress afterwards; or its refund is being cancelled.
+	if (a.No < p.Attempt || p.OpenDecision == DecisionCancel) && a.fate().moving() {
 		s.scheduleQuery(now)
 		s.forgottenInFlight(now)
 		return nil

@@ -64,7 +64,7 @@ func Settle(p Payment, a Attempt, o Observation, now time.Time) (Settlement, err
 		s.Attempt.NextAt = wanted
 	}
 	if err == nil {
-		err = s.overtake(a.LastAnswer())
+		err = s.overtake(a)
 	}
 	if b := outcomeUnknown(s.Payment, s.Attempt, p.UpdatedAt, now); b != nil {
 		s.Breaks = append(s.Breaks, *b)

@@ -79,6 +79,22 @@ var pasts = []struct {
 		s.sends(ObsPending).decides(DecisionNotMoved, true).queries(1, ObsPending).carries(DecisionCarriedOut)
 	}},
 	{"in progress, stated to have moved", func(s *script) { s.sends(ObsPending).states(1, true) }},
+	{"failed, being cancelled", func(s *script) {
+		s.sends(ObsDeclined).queries(1, ObsDeclined).decides(DecisionCancel, true)
+	}},
+	{"in progress again, being cancelled", func(s *script) {
+		s.sends(ObsDeclined).queries(1, ObsDeclined).decides(DecisionCancel, true).queries(1, ObsPending)
+	}},
+	{"in progress again past memory, being cancelled", func(s *script) {
+		s.sends(ObsDeclined).queries(1, ObsDeclined).decides(DecisionCancel, true).queries(1, ObsPending).after(limits.Remembers)
+	}},
+	{"in progress again past memory, cancelled by two", func(s *script) {
+		s.sends(ObsDeclined).queries(1, ObsDeclined).queries(1, ObsPending).after(limits.Remembers).decides(DecisionCancel, true)
+	}},
+	{"forgotten in progress, cancelled by two", func(s *script) {
+		s.sends(ObsDeclined).queries(1, ObsDeclined).queries(1, ObsPending).after(limits.Remembers).queries(1, ObsNeverReceived)
+		s.decides(DecisionCancel, true)
+	}},
 	{"refused once, unanswered past memory, retried by two", func(s *script) {
 		s.sends(ObsDeclined).after(limits.Remembers).queries(1, ObsUnknown).decides(DecisionRetry, true)
 	}},
@@ -126,6 +142,14 @@ func settled(t *testing.T, live func(*script), o Observation) string {
 	}
 	for _, b := range s.breaks[breaks:] {
 		text += " | break " + string(b.Kind)
+	}
+	if d := s.last.OvertakenDecision; d != "" {
+		text += " | overtaken " + string(d)
+	}
+	if decision := s.p.OpenDecision; s.step().Do == ActionCarryOut {
+		status, err := s.carryOut()
+		s.must(err)
+		text += fmt.Sprintf(" | %s %s", decision, status)
 	}
 	return strings.TrimRight(text, " ")
 }

@@ -25,7 +25,7 @@ func second(t testing.TB, s *Store, key string) staff.Write {
 // proposed makes a waiting decision and returns its approval id.
 func proposed(t testing.TB, s *Store, id string, c payout.DecisionRequest) string {
 	t.Helper()
-	a, err := s.Decide(t.Context(), financeWrite(t, s, "propose "+string(c.Kind)+id, "h"), id, c, render)
+	a, err := s.Decide(t.Context(), financeWrite(t, s, "propose "+string(c.Kind)+id+c.Evidence, "h"), id, c, render)
 	must(t, err)
 	words := strings.Fields(string(a.Body))
 	if a.Status != 202 || len(words) != 4 || words[1] != "waiting" {

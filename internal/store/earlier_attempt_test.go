@@ -130,6 +130,45 @@ func TestR5_CancelRefundWaits(t *testing.T) {
 	}
 }
 
+// TestR5_CancelForgottenInProgress: a refused payout is in progress while two persons cancel it, and
+// the provider forgets it: nothing moves. Two persons cancel it again. When that happens after the cancel,
+// its refund is held until two persons release it.
+func TestR5_CancelForgottenInProgress(t *testing.T) {
+	t.Parallel()
+	s, c := newStore(t)
+	id := owing(t, s)
+	one := fail(t, s, id)
+	agreed(t, s, id, payout.DecisionRequest{Kind: payout.DecisionCancel})
+	c.pass(time.Minute)
+	settle(t, s, payout.SourceQuery, one.OrderNo, payout.ObsPending)
+	c.pass(limits.Remembers)
+	settle(t, s, payout.SourceQuery, one.OrderNo, payout.ObsNeverReceived)
+	if st, err := s.CarryOut(t.Context(), id); err != nil || st.Status != payout.StatusFailed || st.Step.Do != payout.ActionEnd {
+		t.Fatalf("%+v, %v", st, err)
+	}
+	if got := query[string](t, s, "SELECT status FROM decisions WHERE payment_id = ?", id); got != string(payout.DecisionOvertaken) {
+		t.Errorf("the decision is %s", got)
+	}
+	agreed(t, s, id, payout.DecisionRequest{Kind: payout.DecisionCancel, Evidence: "again"})
+	c.pass(time.Minute)
+	settle(t, s, payout.SourceQuery, one.OrderNo, payout.ObsNeverReceived)
+	if st, err := s.CarryOut(t.Context(), id); err != nil || st.Status != payout.StatusCancelled {
+		t.Fatalf("%+v, %v", st, err)
+	}
+	parts, err := payout.Parse(id)
+	must(t, err)
+	refund := payout.ID(payout.KindRefund, parts.PacketID, parts.Number+1)
+	settle(t, s, payout.SourceQuery, one.OrderNo, payout.ObsPending)
+	settle(t, s, payout.SourceQuery, one.OrderNo, payout.ObsNeverReceived)
+	if b := sends(t, s, refund); b.Order != nil || b.Hold == nil || b.Hold.Kind != payout.HoldStillMoves || b.Hold.ID == 0 {
+		t.Fatalf("%+v", b)
+	}
+	releaseByTwo(t, s, query[int64](t, s, "SELECT id FROM holds WHERE scope = 'payment' AND name = ?", refund))
+	if b := sends(t, s, refund); b.Order == nil || b.Hold != nil {
+		t.Errorf("released: %+v", b)
+	}
+}
+
 // TestR12_CancelRefundDropped: the money of a cancelled payout has reached the recipient after all. Two
 // persons cancel its refund while it is held, and nothing is in suspense.
 func TestR12_CancelRefundDropped(t *testing.T) {
