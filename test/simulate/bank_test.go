@@ -59,10 +59,11 @@ type bank struct {
 // mostAsks exceeds the number of queries of any recovery of one packet.
 const mostAsks = 100_000
 
-// answer is the answer to a query, and the time of the query.
+// answer is the last answer to a query that says something, and its time. at is the time of the last query.
 type answer struct {
-	at   time.Time
-	kind payout.ObservationKind
+	at    time.Time
+	kind  payout.ObservationKind
+	since time.Time
 }
 
 func (b *bank) Name() string            { return "bank" }
@@ -162,10 +163,10 @@ func (b *bank) Query(_ context.Context, _ payout.Op, no string) (seen payout.Obs
 	case payout.ObsNoAnswer, payout.ObsUnknown, payout.ObsRetryAfter:
 	default:
 		last := b.answers[no]
-		if o == nil || !b.forgot(o) || last.kind != payout.ObsDeclined && last.kind != payout.ObsReturned {
-			last.kind = seen.Kind // the last answer from before it forgot the order stays
+		if last.at = now; seen.Kind != payout.ObsNeverReceived || last.kind == "" || !w.db.pastMemory(no) {
+			last.kind, last.since = seen.Kind, now // "never received" from when it may have forgotten the order is no answer
 		}
-		b.answers[no] = answer{now, last.kind}
+		b.answers[no] = last
 	}
 	w.note("asked %s: %s", no, seen.Kind)
 	return seen
@@ -232,6 +233,10 @@ func (b *bank) fate(o *order) {
 	}
 	if w.endless && !charge && w.hit("endless", 15) {
 		o.kind, o.endless = []payout.ObservationKind{payout.ObsPending, payout.ObsNeedsRecipient}[w.dice.n("says", 2)], true
+		return
+	}
+	if w.endless && !charge && w.hit("outlasts", 15) { // it moves when the provider has forgotten it
+		o.kind, o.then, o.at = payout.ObsPending, payout.ObsSucceeded, w.now().Add(w.limits.Remembers+time.Hour)
 		return
 	}
 	switch w.dice.n("fate", 12) {

@@ -121,7 +121,7 @@ func TestJudgeSees(t *testing.T) {
 		}, "had forgotten it"},
 		"a new number without approval": {func(m *model, w *row) {
 			w.attempts = append(w.attempts, payout.NewAttempt(w.Payment, 2, w.attempts[no].Request))
-			m.bank.answers[w.attempts[no].OrderNo] = answer{w.attempts[no].QueryUntil, payout.ObsNeverReceived}
+			m.bank.answers[w.attempts[no].OrderNo] = answer{w.attempts[no].QueryUntil, payout.ObsNeverReceived, w.attempts[no].QueryUntil}
 			m.judgeNewAttempt(w.attempts[1].OrderNo)
 		}, "no two persons approved it"},
 		"a new number after another answer than was shown": {func(m *model, w *row) {

@@ -361,10 +361,8 @@ func (w *world) judgeFailed(after string) {
 	}
 }
 
-// judgeNewAttempt checks a new order number of a payment that reaches the provider. Every earlier
-// one was queried since the decision, and none moves money (R5). The first refund of a cancelled
-// payout is checked against the payout's numbers; those may be forgotten by then, because two
-// persons cancelled it while the provider still knew them.
+// judgeNewAttempt checks a new order number of a payment that reaches the provider. The first refund of
+// a cancelled payout is checked against the payout's numbers.
 func (w *world) judgeNewAttempt(no string) {
 	parts, _ := payout.Parse(no)
 	r := w.db.rows[parts.PaymentID]
@@ -376,19 +374,25 @@ func (w *world) judgeNewAttempt(no string) {
 		r = w.db.rows[payout.ID(payout.KindPayout, parts.PacketID, parts.Number-1)]
 		earlier = r.attempts
 	}
-	decided := w.db.sendDecidedAt(r)
-	for _, a := range earlier {
+	w.judgeExcluded(no+" reached the provider", earlier, w.db.sendDecidedAt(r))
+}
+
+// judgeExcluded checks that each order number of a share was queried since a decision, and that none may
+// move money (R5). What the provider may have forgotten counts by its last answer from before, unless two
+// persons gave the number up.
+func (w *world) judgeExcluded(what string, numbers []payout.Attempt, decided time.Time) {
+	for _, a := range numbers {
 		last := w.bank.answers[a.OrderNo]
 		_, given := w.gaveUp[a.OrderNo]
 		switch {
 		case given && w.bank.queried[a.OrderNo].After(decided): // see judgeConsents
 		case !last.at.After(decided):
-			w.violated("%s reached the provider; %s was not queried since the decision", no, a.OrderNo)
+			w.violated("%s; %s was not queried since the decision", what, a.OrderNo)
 		case w.bank.orders[a.OrderNo] != nil && w.bank.orders[a.OrderNo].turned: // it moved money after the refusal
-		case last.kind == payout.ObsNeverReceived && !last.at.Before(a.QueryUntil) && r.Status != payout.StatusCancelled && !w.notMoved[r.ID]:
-			w.violated("%s reached the provider, which may have forgotten %s, and no two persons approved it", no, a.OrderNo)
+		case last.kind == payout.ObsNeverReceived && !last.since.Before(a.QueryUntil):
+			w.violated("%s, the provider may have forgotten %s, and no two persons approved it", what, a.OrderNo)
 		case last.kind != payout.ObsDeclined && last.kind != payout.ObsReturned && last.kind != payout.ObsNeverReceived:
-			w.violated("%s reached the provider, whose last answer was %s for %s", no, last.kind, a.OrderNo)
+			w.violated("%s, and the provider's last answer was %s for %s", what, last.kind, a.OrderNo)
 		}
 	}
 }

@@ -262,14 +262,19 @@ func (b *database) allStuck() (ids []string) {
 	return ids
 }
 
-// risked reports whether two persons cancelled a payment after the provider had forgotten its order
-// number, or ended one of which two persons had stated that its money has not moved. Its money may have
-// moved twice.
+// risked reports whether two persons paid a payment by other means after two had stated that its money has
+// not moved. It may have moved twice.
 func (b *database) risked(id string) bool {
 	return slices.ContainsFunc(b.decisions, func(d *decision) bool {
-		ended := d.Kind == payout.DecisionCancel && (d.blind || d.notMoved) || d.Kind == payout.DecisionMarkPaid && d.notMoved
-		return d.PaymentID == id && !d.at.IsZero() && d.ApprovedBy != "" && ended
+		return d.PaymentID == id && !d.at.IsZero() && d.ApprovedBy != "" && d.Kind == payout.DecisionMarkPaid && d.notMoved
 	})
+}
+
+// pastMemory reports whether the provider may have forgotten an order number. The lock is held.
+func (b *database) pastMemory(no string) bool {
+	parts, _ := payout.Parse(no)
+	r := b.rows[parts.PaymentID]
+	return r != nil && parts.Attempt <= len(r.attempts) && !b.world.now().Before(r.attempts[parts.Attempt-1].QueryUntil)
 }
 
 // reportedByStatement reports whether a break records that the provider's statement differs from

@@ -81,9 +81,7 @@ type world struct {
 	// lost are the claims that a rebuild reported as lost (R9); lateHandoffs are relayed after it.
 	lost map[claimKey]bool
 	// gaveUp is what two persons were last shown of the order numbers that they gave up.
-	gaveUp map[string]payout.ObservationKind
-	// notMoved are the payments about which two persons stated that no money has moved.
-	notMoved     map[string]bool
+	gaveUp       map[string]payout.ObservationKind
 	lateHandoffs []packet.Claim
 	// copied is the copy of MySQL's heartbeat in Redis. recovering: a recovery runs, in several
 	// goroutines, and nothing is drawn. diesAfter is the number of changes after which it is killed;
@@ -114,7 +112,7 @@ type world struct {
 
 func newWorld(d dice, now func() time.Time, key string) *world {
 	w := &world{dice: d, now: now, faults: []int{0, 4, 8, 12, 30}[d.n("trouble", 5)], reached: map[string]int{}, missed: map[string]bool{},
-		lost: map[claimKey]bool{}, gaveUp: map[string]payout.ObservationKind{}, notMoved: map[string]bool{}, ended: map[string]payout.Status{}}
+		lost: map[claimKey]bool{}, gaveUp: map[string]payout.ObservationKind{}, ended: map[string]payout.Status{}}
 	w.limits = payout.Limits{LandingWindow: landingWindow, Remembers: remembersLong}
 	if d.n("memory", 3) == 2 {
 		w.limits.Remembers = remembersShort
