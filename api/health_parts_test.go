@@ -82,7 +82,7 @@ func TestHealthOfParts(t *testing.T) {
 		}
 	}})
 	b, all := h.health()
-	if len(wrongChecks(all)) > 0 || b.Status != "ok" || len(all) != 41 {
+	if len(wrongChecks(all)) > 0 || b.Status != "ok" || len(all) != 44 {
 		t.Fatalf("new: %s, %d: %v", b.Status, len(all), wrongChecks(all))
 	}
 	names := []string{}
@@ -128,7 +128,7 @@ func TestHealthOfParts(t *testing.T) {
 		t.Errorf("nobody works: %v", wrongChecks(all))
 	}
 	reconcile("2026-01-02", func(id string) error { return h.store.FailReconciliation(t.Context(), id, "no statement") })
-	if _, all = h.health(); all["reconciliation last_run"] != "wrong" || all["reconciliation unreconciled"] != "warning" {
+	if _, all = h.health(); all["reconciliation last_run"] != "ok" || all["reconciliation unreconciled"] != "warning" {
 		t.Errorf("a day failed: %v", wrongChecks(all))
 	}
 	reconcile("2026-01-03", done)

@@ -81,7 +81,6 @@ type Payments interface {
 // Dashboard reads from MySQL the data of overview, activity and health.
 type Dashboard interface {
 	Overview(ctx context.Context) (staff.Overview, error)
-	DecisionBacklogs(ctx context.Context) ([]staff.DecisionBacklog, error)
 	PaymentStatuses(ctx context.Context, ids []string) (map[string]payout.Status, error)
 	Activity(ctx context.Context) ([]staff.ActivityMinute, error)
 	WatchAudit(ctx context.Context) (staff.AuditWatch, error)

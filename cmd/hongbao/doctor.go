@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"hongbao/internal/health"
+	"hongbao/internal/observe"
 )
 
 // Verdicts of a check.
@@ -93,6 +96,21 @@ func (d *doctor) examine(ctx context.Context) {
 
 func (d *doctor) add(check, verdict, do, format string, args ...any) {
 	d.findings = append(d.findings, finding{Check: check, Verdict: verdict, Says: fmt.Sprintf(format, args...), Do: do})
+}
+
+// judge adds the findings of the list of package health about the figures of a source. Durability is checked
+// by the settings of each server.
+func (d *doctor) judge(v observe.HealthSnapshot, source health.Source) {
+	for _, c := range health.Checks() {
+		if c.Source != source || c.Name == "durable" {
+			continue
+		}
+		f, do := c.Judge(v, d.now()), ""
+		if f.Verdict != health.OK {
+			do = c.Do
+		}
+		d.add(c.Title, string(f.Verdict), do, "%s", f.Says(d.now()))
+	}
 }
 
 func (d *doctor) ok(check, format string, args ...any) { d.add(check, verdictOK, "", format, args...) }

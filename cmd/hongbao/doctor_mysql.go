@@ -3,22 +3,19 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"hongbao/internal/dataformat"
-	"hongbao/internal/money"
+	"hongbao/internal/health"
 	"hongbao/internal/observe"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
-	"hongbao/internal/staff"
 	"hongbao/internal/store"
 	"hongbao/migrations"
 )
 
-// providerName is the provider whose hold is checked: the only one.
+// providerName is the only provider.
 const providerName = "sandbox"
 
 // checkMySQL checks MySQL, its schema, and the work that its rows show as due.
@@ -50,18 +47,12 @@ func (d *doctor) checkMySQL(ctx context.Context) {
 	}
 	d.checkSeedKey(ctx, db)
 	d.checkAccount(ctx, db)
-	state, err := db.ProviderState(ctx, providerName)
-	if err != nil {
-		d.add("provider hold", verdictWrong, "Check MySQL.", "The hold of the provider could not be read: %v", err)
-	} else {
-		d.checkHold(state)
-	}
 	v := observe.HealthSnapshot{Repairs: map[string]int64{}, HeldProviders: map[string]time.Time{}}
 	if err := store.NewHealthReader(db).Read(ctx, &v); err != nil {
 		d.add("backlogs", verdictWrong, "Check MySQL.", "The backlogs could not be read: %v", err)
 		return
 	}
-	d.checkBacklogs(v)
+	d.judge(v, health.MySQL)
 }
 
 // flushAtCommitAdvice is the next step when commits are not durable.
@@ -170,188 +161,5 @@ func (d *doctor) checkAccount(ctx context.Context, db *store.Store) {
 			kept, acts)
 	default:
 		d.ok("provider account", "MySQL holds the payments of %s, as configured.", kept)
-	}
-}
-
-// ageLimit holds the ages from which a backlog is a warning or a fault.
-type ageLimit struct {
-	warn, wrong time.Duration // 0: never
-	what        string
-	do          string
-}
-
-// checkBacklog judges a backlog by the age of its oldest entry: a large backlog is harmless while it moves.
-func (d *doctor) checkBacklog(check string, b observe.Backlog, l ageLimit) {
-	if b.Waiting == 0 {
-		d.ok(check, "No %s.", l.what)
-		return
-	}
-	age := max(0, d.now().Sub(b.Oldest))
-	says := fmt.Sprintf("%d %s, the oldest for %v.", b.Waiting, l.what, age.Round(time.Second))
-	switch {
-	case l.wrong > 0 && age > l.wrong:
-		d.add(check, verdictWrong, l.do, "%s", says)
-	case l.warn > 0 && age > l.warn:
-		d.add(check, verdictWarning, l.do, "%s", says)
-	default:
-		d.ok(check, "%s", says)
-	}
-}
-
-// anyAge is a limit for backlogs that need attention at any age.
-const anyAge = time.Nanosecond
-
-// listCommands returns the commands that list payments in these statuses. Charges have no list: a packet whose charge has
-// no outcome is funding.
-func listCommands(all []observe.PaymentBacklog, statuses ...payout.Status) string {
-	var out []string
-	for _, p := range all {
-		if p.Waiting == 0 || !slices.Contains(statuses, payout.Status(p.Status)) {
-			continue
-		}
-		line := "hongbao payouts list --status " + p.Status // share conflicts too
-		switch p.Kind {
-		case "charge":
-			line = "hongbao packets list --status funding"
-		case "refund":
-			line = "hongbao refunds list --status " + p.Status
-		}
-		if !slices.Contains(out, line) {
-			out = append(out, line)
-		}
-	}
-	return strings.Join(out, ", ")
-}
-
-// addBacklogs adds two backlogs.
-func addBacklogs(a, b observe.Backlog) observe.Backlog { return a.Add(b) }
-
-// checkLanes checks that Redis and MySQL hold everything that was acknowledged (R9, R13).
-func (d *doctor) checkLanes(v observe.HealthSnapshot) {
-	var shut observe.Backlog
-	var states []string
-	for _, g := range v.Lanes {
-		if g.State != string(packet.LaneOpen) && g.Waiting > 0 {
-			shut = addBacklogs(shut, g.Backlog)
-			states = append(states, fmt.Sprintf("%d %s", g.Waiting, g.State))
-		}
-	}
-	switch {
-	case shut.Waiting > 0:
-		d.add("gates", verdictWrong, "hongbao pool status; workers rebuild these lanes from MySQL, unless "+
-			"HONGBAO_POOL_REBUILD is manual: then hongbao pool rebuild --all. Until then creates and grabs of these lanes get 503.",
-			"Lanes of Redis that lost data or may have lost data: %s, the first since %s.", strings.Join(states, ", "), formatTime(shut.Oldest))
-	case v.LostGrabs > 0:
-		d.add("gates", verdictWarning, "Compare with users' reports; docs/guarantees.md says when acknowledged grabs can be lost.",
-			"All lanes are open, but up to %d acknowledged grabs may have been lost before.", v.LostGrabs)
-	default:
-		d.ok("gates", "All lanes in use are open.")
-	}
-	if v.MySQLRestored {
-		d.add("books", verdictWrong, "hongbao recover: read its --help first. Until then nothing is sent, decided or closed.",
-			"MySQL was restored from a backup and lacks later payments.")
-	} else {
-		d.ok("books", "MySQL is not older than the last heartbeat in Redis.")
-	}
-}
-
-// failedLists holds the commands that list payments waiting for a decision, by reason.
-var failedLists = map[string]string{string(staff.ReasonPayoutFailed): "hongbao payouts list --status failed",
-	string(staff.ReasonPayoutReturned): "hongbao payouts list --status returned",
-	string(staff.ReasonRefundFailed):   "hongbao refunds list --status failed",
-	string(staff.ReasonRefundReturned): "hongbao refunds list --status returned"}
-
-// checkFailedPayments checks the payments that wait for a decision, as on the console's overview.
-func (d *doctor) checkFailedPayments(v observe.HealthSnapshot) {
-	var all observe.Backlog
-	var lists []string
-	fen := int64(0)
-	for _, due := range v.Decisions {
-		if list, is := failedLists[due.Reason]; is && due.Waiting > 0 {
-			all, lists, fen = addBacklogs(all, due.Backlog), append(lists, list), fen+due.Fen
-		}
-	}
-	what := "failed or returned payments that wait for a decision"
-	if fen > 0 {
-		what += ", " + formatYuan(money.Fen(fen)) + " in all"
-	}
-	d.checkBacklog("failed payments", all, ageLimit{warn: anyAge, what: what,
-		do: strings.Join(lists, ", ") + "; docs/finance.md describes each case."})
-}
-
-// checkHolds checks the active holds of packets and payments.
-func (d *doctor) checkHolds(v observe.HealthSnapshot) {
-	what := "active holds of packets and payments"
-	if v.HeldFen > 0 {
-		what += ", which stop " + formatYuan(money.Fen(v.HeldFen))
-	}
-	if v.Releases.Waiting > 0 {
-		what += fmt.Sprintf(" (%d releases wait for a second person)", v.Releases.Waiting)
-	}
-	d.checkBacklog("holds", v.HeldItems(), ageLimit{warn: anyAge, what: what,
-		do: "hongbao holds list; hongbao holds show states what a release lets go. Release what has no cause any more."})
-}
-
-// checkBacklogs checks the backlogs by the limits of docs/metrics.md.
-func (d *doctor) checkBacklogs(v observe.HealthSnapshot) {
-	d.checkHolds(v)
-	d.checkLanes(v)
-	byStatus := map[string]observe.Backlog{}
-	for _, p := range v.Payments {
-		byStatus[p.Status] = addBacklogs(byStatus[p.Status], p.Backlog)
-	}
-	moving := addBacklogs(byStatus["pending"], byStatus["sending"])
-	d.checkBacklog("payments under way", moving, ageLimit{wrong: observe.MovingMaxAge,
-		what: "payments that are due or without an answer",
-		do: "Check that workers run, and that the provider answers and is not on hold; the runs in the Temporal UI show what they wait " +
-			"for. To list them: " + listCommands(v.Payments, payout.StatusPending, payout.StatusSending) + "."})
-	d.checkBacklog("unknown outcomes", byStatus["unknown"], ageLimit{wrong: observe.UnknownMaxAge, what: "payments with an unknown outcome",
-		do: listCommands(v.Payments, payout.StatusUnknown) + "; workers query them automatically. Contact the provider about the oldest."})
-	d.checkFailedPayments(v)
-	var overdue, open, lost observe.Backlog
-	for _, p := range v.Overdue {
-		overdue = addBacklogs(overdue, p.Backlog)
-	}
-	for _, b := range v.Breaks {
-		open = addBacklogs(open, b.Backlog)
-	}
-	for _, day := range v.CampaignDays {
-		lost = addBacklogs(lost, day.Backlog)
-	}
-	d.checkBacklog("packets overdue", overdue, ageLimit{wrong: observe.OverdueMaxAge, what: "packets past their expiry that are not closed",
-		do: "Check their runs in the Temporal UI; for those that wait for a failed refund: hongbao refunds list --status failed."})
-	d.checkBacklog("outbox", v.Outbox, ageLimit{wrong: observe.OutboxMaxAge, what: "outbox entries whose run is not started or woken",
-		do: "Check that workers run and Temporal answers."})
-	d.checkBacklog("approvals", v.Approvals, ageLimit{warn: observe.ApprovalWarnAge, what: "decisions that wait for approval",
-		do: "hongbao approvals list --status waiting"})
-	d.checkBacklog("reconciliation", v.Unreconciled, ageLimit{warn: anyAge, what: "days that were not compared with the provider's statement",
-		do: "hongbao reconcile list --status failed names the cause. Workers retry; hongbao reconcile start retries at once."})
-	d.checkBacklog("campaigns", v.Campaigns, ageLimit{warn: 3 * time.Minute, what: "campaign days whose packet is overdue",
-		do: "Check that workers run, and read the failures of the runs campaign/<id> in the Temporal UI."})
-	d.checkBacklog("campaign days", lost, ageLimit{warn: anyAge, what: "campaign days without a grabbable packet, in the last 24 h",
-		do: "docs/runbook.md, HongbaoCampaignDayLost, describes how to find them. The app can create packets for them."})
-	if age := d.now().Sub(v.Reconciled); !v.Reconciled.IsZero() && age > observe.ReconciledWarnAge {
-		d.add("last reconciliation", verdictWarning, "Check that workers run, and read hongbao reconcile list; run hongbao reconcile start "+
-			"--date <day> --reason <text> --wait for each missing day.",
-			"No day was compared with the provider's statement for %v.", age.Round(time.Second))
-	} else {
-		d.ok("last reconciliation", "Within the last %v.", observe.ReconciledWarnAge)
-	}
-	d.checkBacklog("breaks", open, ageLimit{warn: anyAge, what: "breaks that wait for a decision", do: "hongbao reconcile breaks --open"})
-	if v.Quarantined > 0 {
-		d.add("quarantine", verdictWrong, "Read the table quarantine and the worker's log: these may be claims that are not paid.",
-			"%d hand-offs could not be decoded.", v.Quarantined)
-	} else {
-		d.ok("quarantine", "No hand-off is in quarantine.")
-	}
-	switch {
-	case v.Imbalanced > 0:
-		d.add("ledger", verdictWrong, "hongbao ledger verify, at once.", "The ledger of %d recently posted packets does not balance.",
-			v.Imbalanced)
-	case v.Suspense > 0:
-		d.add("ledger", verdictWarning, "hongbao reconcile breaks --open --kind second_success: recover the money.", "%d fen have moved twice.",
-			v.Suspense)
-	default:
-		d.ok("ledger", "Recent postings balance; \"hongbao ledger verify\" checks all of them.")
 	}
 }

@@ -11,11 +11,11 @@ import (
 	"slices"
 	"strings"
 
+	"hongbao/internal/health"
 	"hongbao/internal/observe"
 	"hongbao/internal/packet"
 	"hongbao/internal/pool"
 	"hongbao/internal/provider"
-	"hongbao/internal/staff"
 )
 
 // checkRedis checks Redis, which holds acknowledged claims.
@@ -64,8 +64,7 @@ func (d *doctor) checkRedis(ctx context.Context) {
 		d.add("hand-offs", verdictWrong, "Check Redis.", "The waiting hand-offs could not be counted: %v", seen.BacklogErr)
 		return
 	}
-	d.checkBacklog("hand-offs", seen.Handoffs, ageLimit{wrong: observe.HandoffMaxAge, what: "hand-offs that wait for the relay",
-		do: "Check that a worker runs and that Temporal answers."})
+	d.judge(observe.HealthSnapshot{FromRedis: true, Durable: true, Handoffs: seen.Handoffs}, health.Redis)
 }
 
 // otherFormatAdvice is the next step when a build with another data format has written to a store.
@@ -208,14 +207,4 @@ func getJSON(ctx context.Context, address string, to any) error {
 		return errors.New("what answers is not the API: " + res.Status)
 	}
 	return nil
-}
-
-// held judges whether a person has stopped the provider.
-func (d *doctor) checkHold(state staff.ProviderState) {
-	if h := state.Hold; h != nil {
-		d.add("provider hold", verdictWarning, "hongbao providers release "+state.Name+" --reason ..., when the cause is gone.",
-			"Nothing is sent to %s since %s: %s (%s).", state.Name, formatTime(h.Since), h.Reason, h.By)
-		return
-	}
-	d.ok("provider hold", "Nobody holds %s.", state.Name)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"hongbao/internal/devstack"
+	"hongbao/internal/health"
 	"hongbao/internal/observe"
 	"hongbao/worker"
 )
@@ -77,13 +78,7 @@ func (d *doctor) checkTemporal(ctx context.Context) {
 	} else {
 		d.ok("workers", "%d workers poll Temporal.", seen.Pollers["hongbao workflow"])
 	}
-	d.checkQueues(seen.Waiting)
-}
-
-// checkQueues checks the tasks that wait for a worker: too few workers may poll.
-func (d *doctor) checkQueues(waiting observe.Backlog) {
-	d.checkBacklog("task queues", waiting, ageLimit{wrong: observe.QueueMaxAge, what: "tasks that wait for a worker",
-		do: "Start more workers (docs/scaling.md), or check the log, /readyz and CPU of those that run. Until then claims are paid late."})
+	d.judge(observe.HealthSnapshot{FromTemporal: true, Queues: []observe.QueueBacklog{{Backlog: seen.Waiting}}}, health.Temporal)
 }
 
 // certificateWarning is the remaining validity of a client certificate below which doctor warns.

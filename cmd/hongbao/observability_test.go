@@ -18,6 +18,7 @@ import (
 
 	"hongbao/api"
 	"hongbao/internal/devstack"
+	"hongbao/internal/health"
 	"hongbao/test/wait"
 )
 
@@ -435,6 +436,34 @@ func TestObservabilityAlarms(t *testing.T) {
 			if !slices.ContainsFunc(op.Parameters, func(p struct{ Name, In string }) bool { return p.In == "query" && p.Name == name }) {
 				t.Errorf("docs/runbook.md: %s %s has no parameter %s", call[1], call[2], name)
 			}
+		}
+	}
+}
+
+// TestObservabilityLimits: the alert rules fire beyond the limits of the list of checks. With -update
+// it writes their expressions.
+func TestObservabilityLimits(t *testing.T) {
+	const file = "deploy/prometheus/alerts.yml"
+	text := readRepo(t, file)
+	for _, c := range health.Checks() {
+		if c.Alert == "" {
+			continue
+		}
+		rule := regexp.MustCompile(`(- alert: ` + c.Alert + `\n +expr: ')([^\n]*)(')`)
+		found := rule.FindStringSubmatch(text)
+		if found == nil {
+			t.Errorf("no alert %s", c.Alert)
+			continue
+		}
+		if *updateDocs {
+			text = strings.Replace(text, found[0], found[1]+c.Expression()+found[3], 1)
+		} else if found[2] != c.Expression() {
+			t.Errorf("%s fires at %s, the check %s is beyond its limit at %s: run with -update", c.Alert, found[2], c.Name, c.Expression())
+		}
+	}
+	if *updateDocs {
+		if err := os.WriteFile(filepath.Join(checkout, file), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

@@ -210,7 +210,7 @@ func (c *Collector) show(now time.Time, gauge func(name string, value float64, l
 		backlog(MetricBreaks, MetricBreakAge, b.Backlog, b.Kind)
 	}
 	gauge(MetricUnreconciled, float64(v.Unreconciled.Waiting))
-	gauge(MetricReconciled, Backlog{Oldest: v.Reconciled}.age(now))
+	gauge(MetricReconciled, Backlog{Oldest: latest(v.Reconciled, v.Installed)}.age(now))
 	gauge(MetricReturnsSearched, Backlog{Oldest: v.ReturnsSearched}.age(now))
 	backlog(MetricCampaigns, MetricCampaignAge, v.Campaigns)
 	for _, d := range v.CampaignDays {
@@ -261,6 +261,14 @@ func (b Backlog) age(now time.Time) float64 {
 		return 0
 	}
 	return max(now.Sub(b.Oldest).Seconds(), 0)
+}
+
+// latest returns the later time.
+func latest(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }
 
 // Register registers the collector. Registering it twice is no error.

@@ -33,9 +33,10 @@ type HealthSnapshot struct {
 	// Unreconciled are days whose statement could not be read and that were not reconciled since;
 	// Oldest is the first failure.
 	Unreconciled Backlog
-	// Reconciled is the end of the last completed reconciliation; without any, the creation of the
-	// installation.
+	// Reconciled is the end of the last completed reconciliation; zero: none yet.
 	Reconciled time.Time
+	// Installed is the creation of the installation.
+	Installed time.Time
 	// ReturnsSearched is the time up to which returns were searched in the statements of all
 	// providers that list the current day; zero when there is none.
 	ReturnsSearched time.Time
@@ -83,6 +84,15 @@ type HealthSnapshot struct {
 type Backlog struct {
 	Waiting int64
 	Oldest  time.Time
+}
+
+// Add adds up two backlogs.
+func (b Backlog) Add(other Backlog) Backlog {
+	if b.Oldest.IsZero() || !other.Oldest.IsZero() && other.Oldest.Before(b.Oldest) {
+		b.Oldest = other.Oldest
+	}
+	b.Waiting += other.Waiting
+	return b
 }
 
 // PaymentBacklog is the backlog of one kind of payment (charge, payout, refund,

@@ -64,8 +64,9 @@ func (r *HealthReader) reconciled(ctx context.Context, v *observe.HealthSnapshot
 	var last struct{ EndedAt *time.Time }
 	err = r.store.read(ctx).Raw("SELECT ended_at FROM reconciliations FORCE INDEX (reconciliations_created) WHERE status = 'done' ORDER BY " +
 		"created_at DESC, id DESC LIMIT 1").Scan(&last).Error
-	if v.Reconciled = orZero(last.EndedAt); err == nil && last.EndedAt == nil {
-		v.Reconciled, err = r.store.InstalledAt(ctx)
+	if err == nil {
+		v.Reconciled = orZero(last.EndedAt)
+		v.Installed, err = r.store.InstalledAt(ctx)
 	}
 	if err != nil {
 		return err

@@ -30,6 +30,7 @@ var layers = map[string][]string{
 	"risk":                  {},
 	"failpoint":             {}, // standard library alone, so that every layer may have failpoints
 	"observe":               {},
+	"health":                {"money", "observe"},
 	"dataformat":            {}, // the version number that MySQL and Redis store
 	"migrations":            {"dataformat"},
 	"packet":                {"money"},
@@ -41,7 +42,7 @@ var layers = map[string][]string{
 	"provider":              {"money", "packet", "payout", "observe"},
 	"provider/providertest": {"money", "payout"}, // knows adapters only by their interface
 	"provider/sandbox":      {},                  // another company's system: it shares no code with us
-	"api":                   {"campaign", "money", "packet", "payout", "staff", "access", "ticket", "observe"},
+	"api":                   {"campaign", "money", "packet", "payout", "staff", "access", "ticket", "observe", "health"},
 	"activities":            {"campaign", "failpoint", "money", "packet", "payout", "staff", "observe", "reconcile"},
 	"workflows":             {"campaign", "money", "packet", "payout", "staff", "activities"},
 	// pool: see workerSees
