@@ -1,6 +1,8 @@
 package console
 
 import (
+	"bytes"
+	"encoding/json"
 	"io/fs"
 	"os"
 	"regexp"
@@ -391,6 +393,26 @@ func TestCatalogue(t *testing.T) {
 		}
 		if en, zh := verbs.FindAllString(m.en, -1), verbs.FindAllString(m.zh, -1); !slices.Equal(en, zh) {
 			t.Errorf("%q has arguments %q in English and %q in Chinese", key, en, zh)
+		}
+	}
+}
+
+// TestCatalogueFiles: each file has its keys once and in order, one a line, so that changes are easy to review.
+func TestCatalogueFiles(t *testing.T) {
+	for _, name := range []string{"catalogue/en.json", "catalogue/zh.json"} {
+		raw, err := catalogueFiles.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var sorted bytes.Buffer
+		out := json.NewEncoder(&sorted)
+		out.SetEscapeHTML(false)
+		out.SetIndent("", "  ")
+		if err := out.Encode(texts(name)); err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(raw, sorted.Bytes()) {
+			t.Errorf("%s is not as a sorted JSON object is written, or has a key twice", name)
 		}
 	}
 }
