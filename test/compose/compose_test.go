@@ -190,6 +190,9 @@ func TestCompose(t *testing.T) {
 
 	p.must("down")
 	p.up()
+	if logs := p.must("logs", "--no-color", "temporal"); strings.Contains(logs, "Not enough hosts") {
+		t.Error("after down and up Temporal looks for the server that was removed")
+	}
 	p.readBack()
 	p.crowd("after down and up", func() {})
 
