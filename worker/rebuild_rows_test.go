@@ -205,7 +205,6 @@ func TestR9_PoolsFromRows(t *testing.T) {
 	wait.Until(t, "the packet has been funding for a while", func() bool { return time.Since(funding.CreatedAt) > 5*time.Second })
 	r.quietLanes(t)
 	must(r.pool.Claims(ctx, some.ID))(t)
-	must(r.pool.UserClaims(ctx, "demo", "u001", packet.Cursor{}, 10))(t) // lists all claims
 	// A rejected packet is made as the tombstone that it is about to become.
 	if err := r.pool.Retire(ctx, rejected.ID); err != nil {
 		t.Fatal(err)

@@ -24,8 +24,8 @@ func claimsOf(t *testing.T, p *Pool, user string) []packet.Claim {
 	return claims
 }
 
-// TestClaimIndex: a grab does not index its claim, and yet the next read of the user's
-// claims contains it.
+// TestClaimIndex: neither a grab nor a read indexes a claim, and yet the next read of the user's
+// claims contains it, in every process, before and after its hand-off is removed.
 func TestClaimIndex(t *testing.T) { onEach(t, testClaimIndex) }
 
 func testClaimIndex(t *testing.T, on setup) {
@@ -52,17 +52,27 @@ func testClaimIndex(t *testing.T, on setup) {
 	if n := len(dump(t, p, pk.ID).Claimed); n != 0 {
 		t.Errorf("%d claims indexed by grabs", n)
 	}
-	for _, user := range []string{"last", "u0", fmt.Sprint("u", users-1)} {
-		if claims := claimsOf(t, p, user); len(claims) != 1 || claims[0].PacketID != pk.ID {
-			t.Errorf("%s: %+v", user, claims)
+	check := func(p *Pool, indexed int) {
+		t.Helper()
+		for _, user := range []string{"last", "u0", fmt.Sprint("u", users-1)} {
+			if claims := claimsOf(t, p, user); len(claims) != 1 || claims[0].PacketID != pk.ID {
+				t.Errorf("%s: %+v", user, claims)
+			}
+		}
+		if claims := claimsOf(t, p, "nobody"); len(claims) != 0 {
+			t.Errorf("%+v", claims)
+		}
+		if n := len(dump(t, p, pk.ID).Claimed); n != indexed {
+			t.Errorf("%d claims indexed of %d", n, indexed)
 		}
 	}
-	if n := len(dump(t, p, pk.ID).Claimed); n != users+1 {
-		t.Errorf("%d claims indexed of %d", n, users+1)
+	check(p, 0)
+	h := handoffs(t, p)
+	if err := h.Ack(t.Context(), lane, readAll(t, h, lane).Last); err != nil {
+		t.Fatal(err)
 	}
-	if claims := claimsOf(t, p, "nobody"); len(claims) != 0 {
-		t.Errorf("%+v", claims)
-	}
+	check(p, users+1)
+	check(on.open(t), users+1)
 }
 
 // TestAckIndexes: a hand-off is indexed before its removal, and removal in another order

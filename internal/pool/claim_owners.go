@@ -19,15 +19,14 @@ const (
 	maxOwners = 50_000
 )
 
-// claimOwners are the users with claims in an unchanged lane, as hashes; on a collision
-// Redis is searched for both users. They are read once so many searches have read the lane
-// that reading the owners costs Redis less than further searches.
+// claimOwners are the users with claims in a lane, as hashes; on a collision Redis is searched
+// for both users. They are read once so many searches have read the lane that reading the
+// owners costs Redis less than further searches, and new ones are added from the hand-offs.
 type claimOwners struct {
 	hashes   map[uint64]struct{}
 	last     string // the last claim read
 	complete bool   // all are read
-	searches int64  // searches that read the lane since it changed
-	queued   *redis.StringSliceCmd
+	searches int64  // searches that read the lane
 }
 
 func (o *claimOwners) has(owner uint64) bool {
@@ -35,32 +34,39 @@ func (o *claimOwners) has(owner uint64) bool {
 	return ok
 }
 
-// queue adds the next read of owners to a pipeline, when the searches of a lane with so many
-// claims justify it.
-func (o *claimOwners) queue(ctx context.Context, pipe redis.Pipeliner, key string, claims int64) {
-	o.queued = nil
-	if o.complete || claims > maxOwners || o.searches*ownersPerSearch < claims {
+// add adds the owners of a hand-off. Before the first read there is nothing to add to.
+func (o *claimOwners) add(owners []uint64) {
+	if o.hashes == nil {
 		return
 	}
-	span := &redis.ZRangeBy{Min: "-", Max: "+", Count: ownersChunk}
-	if o.last != "" {
-		span.Min = "(" + o.last
+	for _, owner := range owners {
+		o.hashes[owner] = struct{}{}
 	}
-	o.queued = pipe.ZRangeByLex(ctx, key, span)
+	if len(o.hashes) > maxOwners {
+		*o = claimOwners{}
+	}
 }
 
-// collect keeps the owners that were read.
-func (o *claimOwners) collect(seed maphash.Seed) error {
-	if o.queued == nil {
+// queue adds the next read of owners to a pipeline, when the searches of a lane with so many
+// claims justify it; else it returns nil.
+func (o *claimOwners) queue(ctx context.Context, pipe redis.Pipeliner, key string, claims int64) *redis.StringSliceCmd {
+	if o.complete || claims > maxOwners || o.searches*ownersPerSearch < claims {
 		return nil
 	}
-	members, err := o.queued.Result()
-	o.queued = nil
-	if err != nil {
-		return redisError("read owners of claims", err)
+	from := "-"
+	if o.last != "" {
+		from = "(" + o.last
 	}
+	return pipe.ZRangeArgs(ctx, redis.ZRangeArgs{Key: key, ByLex: true, Start: from, Stop: "+", Count: ownersChunk})
+}
+
+// collect keeps the owners that were read. Those of the tail may be indexed behind the next reads.
+func (o *claimOwners) collect(seed maphash.Seed, members []string, tail []tailPart) {
 	if o.hashes == nil {
 		o.hashes = map[uint64]struct{}{}
+		for _, part := range tail {
+			o.add(part.owners)
+		}
 	}
 	for _, member := range members {
 		o.last = member
@@ -69,5 +75,4 @@ func (o *claimOwners) collect(seed maphash.Seed) error {
 		}
 	}
 	o.complete = len(members) < ownersChunk
-	return nil
 }

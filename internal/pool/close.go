@@ -120,7 +120,7 @@ func (p *Pool) Retire(ctx context.Context, id string) error {
 	if _, err := p.checkFence(lane); err != nil {
 		return fmt.Errorf("retire packet %s: %w", id, err)
 	}
-	if _, err := p.indexClaims(ctx, lane, ""); err != nil {
+	if err := p.indexClaims(ctx, lane, ""); err != nil {
 		return fmt.Errorf("retire packet %s: %w", id, err)
 	}
 	all := []string{keys.packet, keys.shares, keys.winners, keys.eligible, keys.live, keys.order, keys.claimed, keys.staged}

@@ -52,18 +52,22 @@ func (e Epoch) Open() bool { return e.Fence == FenceOpen }
 // {seq, changes of the process}, empty when nothing changed.
 var epochFields = []string{"epoch", "seq", "grabs", "gate", "reason", "kept"}
 
+// fenceFields are those that show whether a lane lost something: Redis searches the whole hash
+// for a field that is missing, as reason and kept usually are.
+var fenceFields = epochFields[:4]
+
 // ReadEpoch returns the state of a lane in Redis; the zero Epoch when Redis has no data of
 // the lane.
 //
 // Errors: ErrUnavailable, ErrMalformed.
 func (p *Pool) ReadEpoch(ctx context.Context, lane int) (Epoch, error) {
-	e, _, err := p.decodeEpoch(lane, p.queueEpoch(ctx, p.rdb, lane))
+	e, _, err := p.decodeEpoch(lane, p.queueEpoch(ctx, p.rdb, lane, epochFields))
 	return e, err
 }
 
-// queueEpoch reads the epoch of a lane, and the number of changes of this process.
-func (p *Pool) queueEpoch(ctx context.Context, c redis.Cmdable, lane int) *redis.SliceCmd {
-	return c.HMGet(ctx, p.keys.epoch(lane), append([]string{strconv.Itoa(p.process)}, epochFields...)...)
+// queueEpoch reads the number of changes of this process in a lane, and fields of its epoch.
+func (p *Pool) queueEpoch(ctx context.Context, c redis.Cmdable, lane int, fields []string) *redis.SliceCmd {
+	return c.HMGet(ctx, p.keys.epoch(lane), append([]string{strconv.Itoa(p.process)}, fields...)...)
 }
 
 // decodeEpoch decodes the reply to queueEpoch.

@@ -224,7 +224,7 @@ func (w *epochWatch) readEpochs(ctx context.Context, lanes []laneSnapshot) []err
 	cmds := make([]*redis.SliceCmd, len(lanes))
 	_, _ = w.pool.rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error { // each command keeps its error
 		for lane := range lanes {
-			cmds[lane] = w.pool.queueEpoch(ctx, pipe, lane)
+			cmds[lane] = w.pool.queueEpoch(ctx, pipe, lane, epochFields)
 		}
 		return nil
 	})

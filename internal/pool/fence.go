@@ -222,7 +222,7 @@ func (p *Pool) readFenced(ctx context.Context, lanes []int, queue func(redis.Pip
 	_, _ = p.rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error { // each command keeps its error
 		queue(pipe)
 		for i, lane := range lanes {
-			found[i] = p.queueEpoch(ctx, pipe, lane)
+			found[i] = p.queueEpoch(ctx, pipe, lane, fenceFields)
 		}
 		return nil
 	})

@@ -103,7 +103,7 @@ func FuzzReplies(f *testing.F) {
 			known(err)
 			_, _, err = decodeRemainder(reply)
 			known(err)
-			_, _, _, err = decodeListed(reply)
+			_, _, err = decodeListed(reply)
 			known(err)
 			_, err = decodeStaged(packet.Packet{ID: fuzzedPacket}, "token", reply)
 			known(err)

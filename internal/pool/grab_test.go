@@ -197,7 +197,7 @@ func testGrabWon(t *testing.T, on setup) {
 	if len(after.Claimed) != 0 {
 		t.Errorf("a grab indexed its claim: %q", after.Claimed)
 	}
-	if _, err := p.indexLanes(t.Context(), p.lanesAll()); err != nil {
+	if err := p.indexClaims(t.Context(), packet.Lane(pk.ID, p.Lanes()), ""); err != nil {
 		t.Fatal(err)
 	}
 	after = dump(t, p, pk.ID)

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- index.lua adds claims of a lane's hand-offs to its claims by user, oldest hand-off
--- first, in bounded steps. Grabs do not index: a call that reads claims by user, or
--- removes a hand-off, does so first.
+-- first, in bounded steps. Grabs do not index: a call that removes a hand-off does so
+-- first, and readers of claims by user read the hand-offs that are left.
 --
 -- KEYS[1] hand-off stream of the lane
 -- KEYS[2] claims of the lane by user, sorted set of "<app>\0<user id>\0<claimed
@@ -11,12 +11,12 @@
 -- ARGV[1] number of claims after which one call ends
 --
 -- Returns {id of the last hand-off that is indexed, id of the newest one (the same id
--- when all are indexed), number of claims in the sorted set}.
+-- when all are indexed)}.
 
 local newest = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)
 local listed = redis.call('GET', KEYS[3]) or '0-0'
-local left = redis.call('ZCARD', KEYS[2]) -- fails when the key holds something else
-if #newest == 0 or newest[1][1] == listed then return {listed, listed, left} end
+redis.call('ZCARD', KEYS[2]) -- fails when the key holds something else
+if #newest == 0 or newest[1][1] == listed then return {listed, listed} end
 
 -- A hand-off has from one to hundreds of claims. Steps begin with one entry, because
 -- entries beyond the limit would be read again by the next call.
@@ -40,10 +40,10 @@ while read < 100 and #members < 2 * ARGV[1] do
   end
   read, step = read + #entries, math.min(2 * step, 16)
 end
-if read == 0 then return {listed, listed, left} end
+if read == 0 then return {listed, listed} end
 
 redis.call('SET', KEYS[3], listed)
 for from = 1, #members, 1000 do
   redis.call('ZADD', KEYS[2], unpack(members, from, math.min(from + 999, #members)))
 end
-return {listed, newest[1][1], redis.call('ZCARD', KEYS[2])}
+return {listed, newest[1][1]}

@@ -324,7 +324,7 @@ func TestR7_RetireInParts(t *testing.T) {
 	if _, err := p.ClosePool(ctx, pk.ID, packet.CloseSoldOut); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.indexLanes(ctx, p.lanesAll()); err != nil {
+	if err := p.indexClaims(ctx, packet.Lane(pk.ID, p.Lanes()), ""); err != nil {
 		t.Fatal(err)
 	}
 	k := p.keys.of(pk.ID)

@@ -2,6 +2,7 @@ package pool
 
 import (
 	"context"
+	"errors"
 	"hash/maphash"
 	"slices"
 	"time"
@@ -22,24 +23,35 @@ type search struct {
 	limit     int
 }
 
-// indexedLane is what the runs know of the claims of a lane. The zero value knows nothing.
-// Only the running run uses it.
-type indexedLane struct {
-	epoch, grabs int64 // all claims up to this number of grabs are indexed
-	claims       int64 // upper bound of the indexed claims
+// knownLane is what the runs know of the claims of a lane. The zero value knows nothing. Only
+// the running run uses it.
+type knownLane struct {
+	epoch, grabs int64 // all claims up to this number of grabs are in the tail, or indexed
+	indexed      int64 // number of indexed claims at the last read of the tail
 	changed      bool  // in the last run: then it probably changes again
+	tail         claimTail
 	owners       claimOwners
 }
 
-func (l indexedLane) covers(e Epoch) bool { return l.epoch == e.Number && l.grabs == e.Grabs }
+func (l *knownLane) covers(e Epoch) bool { return l.epoch == e.Number && l.grabs == e.Grabs }
+
+// claims is an upper bound of the indexed claims, until the lane changes.
+func (l *knownLane) claims() int64 { return l.indexed + l.tail.n }
 
 // searchRun is one shared run of searches.
 type searchRun struct {
 	pool   *Pool
-	known  []indexedLane
+	known  []knownLane
 	seed   maphash.Seed // of owners
 	found  map[search][]packet.Cursor
 	queued []laneRead
+	first  map[int]firstRead // by lane
+}
+
+// firstRead is what the first pipeline of a run reads of a lane beside the searches.
+type firstRead struct {
+	listed *redis.StringCmd      // the last indexed hand-off; nil: the lane has no tail
+	owners *redis.StringSliceCmd // some owners; nil: not read
 }
 
 // laneRead is a pipelined read of one lane.
@@ -51,15 +63,17 @@ type laneRead struct {
 
 // newSearches returns the coalescer of searches.
 func newSearches(p *Pool) *coalescer[search, []packet.Cursor] {
-	known, seed := make([]indexedLane, p.cfg.Lanes), maphash.MakeSeed()
+	known, seed := make([]knownLane, p.cfg.Lanes), maphash.MakeSeed()
 	return &coalescer[search, []packet.Cursor]{base: p.base, pause: searchPause,
 		read: func(ctx context.Context, searches []search) (map[search][]packet.Cursor, error) {
-			f := &searchRun{pool: p, known: known, seed: seed, found: map[search][]packet.Cursor{}}
+			f := &searchRun{pool: p, known: known, seed: seed, found: map[search][]packet.Cursor{},
+				first: map[int]firstRead{}}
 			if err := f.run(ctx, searches); err != nil {
 				return nil, err
 			}
 			for of, entries := range f.found {
 				slices.SortFunc(entries, packet.Cursor.Compare)
+				entries = slices.CompactFunc(entries, func(a, b packet.Cursor) bool { return a.ID == b.ID })
 				f.found[of] = entries[:min(of.limit, len(entries))]
 			}
 			return f.found, nil
@@ -67,8 +81,8 @@ func newSearches(p *Pool) *coalescer[search, []packet.Cursor] {
 }
 
 // run reads, in one pipeline, the epochs of all lanes and the entries of lanes that did not
-// change since the last run. Lanes with new wins are indexed first and read then. Lanes
-// without claims, or without claims of the user, are not read.
+// change since the last run. Lanes with new wins are read then, first their new hand-offs.
+// Lanes without claims, or without claims of the user, are not read.
 func (f *searchRun) run(ctx context.Context, searches []search) error {
 	var claims, staged []search
 	for _, s := range searches {
@@ -111,23 +125,35 @@ func (f *searchRun) run(ctx context.Context, searches []search) error {
 // users who may have claims there.
 func (f *searchRun) queueUnchanged(ctx context.Context, pipe redis.Pipeliner, lane int, claims []search) {
 	known := &f.known[lane]
-	if known.epoch == 0 || known.changed || known.claims == 0 || len(claims) == 0 {
+	if known.epoch == 0 || known.changed || known.claims() == 0 || len(claims) == 0 {
 		return
 	}
-	if !known.owners.complete {
-		known.owners.searches += int64(len(claims))
+	var read firstRead
+	if known.tail.n > 0 {
+		read.listed = pipe.Get(ctx, f.pool.keys.listed(lane))
+	}
+	f.queueIndexed(ctx, pipe, lane, claims)
+	read.owners = known.owners.queue(ctx, pipe, f.pool.keys.claimed(lane), known.claims())
+	f.first[lane] = read
+}
+
+// queueIndexed adds the searches of a lane's indexed claims to a pipeline, for users who may
+// have some.
+func (f *searchRun) queueIndexed(ctx context.Context, pipe redis.Pipeliner, lane int, claims []search) {
+	owners := &f.known[lane].owners
+	if !owners.complete {
+		owners.searches += int64(len(claims))
 		f.queue(ctx, pipe, lane, f.pool.keys.claimed, claims)
-		known.owners.queue(ctx, pipe, f.pool.keys.claimed(lane), known.claims)
 		return
 	}
 	for _, s := range claims {
-		if known.owners.has(maphash.String(f.seed, memberPrefix(s.app, s.user))) {
+		if owners.has(maphash.String(f.seed, memberPrefix(s.app, s.user))) {
 			f.queue(ctx, pipe, lane, f.pool.keys.claimed, []search{s})
 		}
 	}
 }
 
-// readChanged collects what was read, indexes the claims of changed lanes, and reads the
+// readChanged collects what was read, reads the new hand-offs of changed lanes, and then the
 // lanes that were not read yet.
 func (f *searchRun) readChanged(ctx context.Context, claims []search, epochs []Epoch) error {
 	var changed, unread []int
@@ -136,41 +162,77 @@ func (f *searchRun) readChanged(ctx context.Context, claims []search, epochs []E
 		switch {
 		case !known.covers(e):
 			changed = append(changed, lane)
-		case known.changed && known.claims > 0: // it was not read, and did not change again
+		case known.changed && known.claims() > 0: // it was not read, and did not change again
 			unread = append(unread, lane)
 		}
 		known.changed = false
 		if known.covers(e) {
-			if err := known.owners.collect(f.seed); err != nil {
+			if err := known.collect(f.seed, f.first[lane]); err != nil {
 				return err
 			}
 		}
 	}
-	if err := f.collect(func(lane int) bool { return !slices.Contains(changed, lane) }); err != nil || len(changed)+len(unread) == 0 {
+	if err := f.collect(func(lane int) bool { return !slices.Contains(changed, lane) }); err != nil {
+		return err
+	}
+	if len(changed)+len(unread) > 0 {
+		if err := f.readNew(ctx, claims, epochs, changed, unread); err != nil {
+			return err
+		}
+	}
+	f.searchTails(claims)
+	return nil
+}
+
+// collect keeps what the first pipeline of a run read of a lane that did not change.
+func (l *knownLane) collect(seed maphash.Seed, read firstRead) error {
+	if read.listed != nil {
+		listed, err := read.listed.Result()
+		if err != nil && !errors.Is(err, redis.Nil) {
+			return redisError("read lanes", err)
+		}
+		l.indexed += l.tail.trim(listed)
+	}
+	if read.owners != nil {
+		members, err := read.owners.Result()
+		if err != nil {
+			return redisError("read owners of claims", err)
+		}
+		l.owners.collect(seed, members, l.tail.parts)
+	}
+	return nil
+}
+
+// readNew reads the new hand-offs of changed lanes, and the indexed claims of these and of the
+// unread lanes.
+func (f *searchRun) readNew(ctx context.Context, claims []search, epochs []Epoch, changed, unread []int) error {
+	for _, lane := range changed {
+		if known := &f.known[lane]; known.epoch != epochs[lane].Number {
+			*known = knownLane{}
+		}
+	}
+	if err := f.readTails(ctx, changed); err != nil {
 		return err
 	}
 	for _, lane := range changed {
-		f.known[lane] = indexedLane{}
-	}
-	totals, err := f.pool.indexLanes(ctx, changed)
-	if err != nil {
-		return err
-	}
-	for i, lane := range changed {
-		if totals[i] > 0 {
+		if f.known[lane].indexed > 0 {
 			unread = append(unread, lane)
 		}
 	}
 	lanes := slices.Compact(slices.Sorted(slices.Values(slices.Concat(changed, unread))))
-	if _, err = f.pool.readFenced(ctx, lanes, func(pipe redis.Pipeliner) {
+	if _, err := f.pool.readFenced(ctx, lanes, func(pipe redis.Pipeliner) {
 		for _, lane := range unread {
-			f.queue(ctx, pipe, lane, f.pool.keys.claimed, claims)
+			f.queueIndexed(ctx, pipe, lane, claims)
 		}
 	}); err != nil {
 		return err
 	}
-	for i, lane := range changed {
-		f.known[lane] = indexedLane{epoch: epochs[lane].Number, grabs: epochs[lane].Grabs, claims: totals[i], changed: true}
+	for _, lane := range changed {
+		known := &f.known[lane]
+		known.epoch, known.grabs, known.changed = epochs[lane].Number, epochs[lane].Grabs, true
+	}
+	if err := f.boundTails(ctx); err != nil {
+		return err
 	}
 	return f.collect(func(int) bool { return true })
 }

@@ -43,9 +43,9 @@ func costs(t *testing.T, p *Pool, do func()) (calls map[string]int, usec int) {
 	return calls, usec
 }
 
-// TestListsCost: while no user grabs, a page costs Redis one read a lane to find that, and
-// one more for each lane with claims of the user; staged packets cost one command.
-// Concurrent pages share all but their own reads.
+// TestListsCost: while no user grabs, a page costs Redis one read a lane to find that, one more
+// for each lane with hand-offs, and one more for each lane with claims of the user; staged
+// packets cost one command. Concurrent pages share all but their own reads. No page writes.
 func TestListsCost(t *testing.T) {
 	t.Parallel()
 	p := openAt(t, Config{Addr: stacktest.FreshRedis(t).Addr})
@@ -69,23 +69,23 @@ func TestListsCost(t *testing.T) {
 	}
 	check := func(what string, calls, want map[string]int) {
 		t.Helper()
-		for _, name := range []string{"hmget", "zrevrangebylex", "evalsha", "exists", "zcard", "xrevrange"} {
+		for _, name := range []string{"hmget", "zrevrangebylex", "evalsha", "exists", "zcard", "get", "xrange", "zadd", "set"} {
 			if calls[name] != want[name] {
 				t.Errorf("%s: %d %s, want %d", what, calls[name], name, want[name])
 			}
 		}
 	}
-	page("first")  // indexes the wins
+	page("first")  // reads the hand-offs
 	page("second") // finds no new wins
 	page("third")  // reads the owners of the claims
 	calls, _ := costs(t, p, func() { page("nobody") })
-	check("a user without claims", calls, map[string]int{"hmget": p.Lanes()})
+	check("a user without claims", calls, map[string]int{"hmget": p.Lanes(), "get": won})
 	calls, _ = costs(t, p, func() {
 		if claims, err := p.UserClaims(t.Context(), "shop", "u", packet.Cursor{}, 51); err != nil || len(claims) != won {
 			t.Errorf("%v, %v", claims, err)
 		}
 	})
-	check("a user with claims", calls, map[string]int{"hmget": p.Lanes(), "zrevrangebylex": won})
+	check("a user with claims", calls, map[string]int{"hmget": p.Lanes(), "get": won, "zrevrangebylex": won})
 	calls, _ = costs(t, p, func() {
 		if some, err := p.Staged(t.Context(), []string{"shop", "another"}, "", packet.Cursor{}, 51); err != nil || len(some) != 0 {
 			t.Errorf("%v, %v", some, err)
@@ -95,7 +95,29 @@ func TestListsCost(t *testing.T) {
 
 	mustGrab(t, p, pk.ID, "v")
 	calls, _ = costs(t, p, func() { page("after a grab") })
-	check("after a grab", calls, map[string]int{"hmget": p.Lanes() + 1, "zrevrangebylex": 1, "evalsha": 1, "xrevrange": 1, "zcard": 2})
+	check("after a grab", calls, map[string]int{"hmget": p.Lanes() + 1, "get": won + 1, "xrange": 1, "zcard": 1})
+
+	ackAll(t, p)
+	for range 2 { // finds that all hand-offs are indexed
+		page("first")
+	}
+	calls, _ = costs(t, p, func() { page("nobody") })
+	check("after the relay", calls, map[string]int{"hmget": p.Lanes()})
+}
+
+// ackAll acknowledges all hand-offs.
+func ackAll(t *testing.T, p *Pool) {
+	t.Helper()
+	h := handoffs(t, p)
+	for lane := range p.Lanes() {
+		entries, err := p.rdb.XRange(t.Context(), p.keys.handoff(lane), "-", "+").Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, entry := range entries {
+			must(t, h.Ack(t.Context(), lane, entry.ID))
+		}
+	}
 }
 
 // TestListsShared: readers that wait for the same read share it, and no reader gets a read
@@ -214,7 +236,8 @@ func TestListsCostOfACrowd(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	for range 3 { // indexes the wins and their owners
+	ackAll(t, p)
+	for range 3 { // reads the owners of the claims
 		page("u")
 	}
 	_, alone := costs(t, p, func() {

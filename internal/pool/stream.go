@@ -167,7 +167,7 @@ func (h *Handoffs) Ack(ctx context.Context, lane int, entryIDs ...string) error 
 		return nil
 	}
 	key := h.pool.keys.handoff(lane)
-	if _, err := h.pool.indexClaims(ctx, lane, slices.MaxFunc(entryIDs, compareEntryIDs)); err != nil {
+	if err := h.pool.indexClaims(ctx, lane, slices.MaxFunc(entryIDs, compareEntryIDs)); err != nil {
 		return err
 	}
 	args := make([]any, 0, 1+len(entryIDs))
