@@ -7,82 +7,38 @@ import (
 	"slices"
 	"time"
 
-	"github.com/danielgtaylor/huma/v2"
-
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
+	"hongbao/wire"
 )
 
-// ApprovalItem is a decision that needs, or needed, a second person.
-type ApprovalItem struct {
-	ID            string            `json:"id" doc:"The approval's id." example:"aKQ3X7M2P5R6T4V2W3Y7Z5B6CD"`
-	Status        string            `json:"status" enum:"waiting,open,carried_out,overtaken,rejected,expired,withdrawn" doc:"The decision's status."`
-	Decision      Decision          `json:"decision" doc:"The decision that waits."`
-	Evidence      Nullable[string]  `json:"evidence" doc:"Of mark_paid: the evidence of the payment. Of moved and not_moved: that of the outcome. Of a retry of a payment that was not final: that its earlier order numbers will not pay."`
-	Payout        Nullable[Payout]  `json:"payout" doc:"The current payout that the decision is about; null for a decision about a refund."`
-	Refund        Nullable[Refund]  `json:"refund" doc:"The current refund that the decision is about; null for a decision about a payout."`
-	Preview       Nullable[Preview] `json:"preview" doc:"What the decision would now do; null unless it waits and the state permits it."`
-	Changed       bool              `json:"changed" doc:"The decision waits, and its payment has changed since it was made: it cannot be approved."`
-	AnsweredBy    Nullable[string]  `json:"answered_by" doc:"The second person; null before the answer."`
-	AnswerKeyID   Nullable[string]  `json:"answer_key_id" doc:"The id of the key that answered or withdrew it."`
-	AnswerReason  Nullable[string]  `json:"answer_reason" doc:"The reason of the second person; of a withdrawn decision, why it was withdrawn."`
-	CreatedAt     Stamp             `json:"created_at" doc:"When the decision was made."`
-	ExpiresAt     Stamp             `json:"expires_at" doc:"Until when it can be approved."`
-	DecisionEnded Nullable[Stamp]   `json:"ended_at" doc:"When the decision ended; null before."`
-}
-
-// Preview is the effect that a waiting decision would have now.
-type Preview struct {
-	Status       PayoutStatus     `json:"status" doc:"The status of the payout or refund."`
-	Amount       Fen              `json:"amount" doc:"Its amount."`
-	FailureCode  Nullable[string] `json:"failure_code" doc:"Of a failed or returned payment: the failure code."`
-	AttemptCount int              `json:"attempt_count" minimum:"0" doc:"How many order numbers were used."`
-	LastAnswer   Nullable[string] `json:"last_answer" doc:"The provider's last answer about the newest order number, as the outcome of an attempt; null before the first answer. An approval covers it: after another answer it is refused with decision_changed."`
-	OrderNo      Nullable[string] `json:"order_no" doc:"Of a retry: the order number that would be sent after the queries; otherwise null."`
-	SameOrderNo  bool             `json:"same_order_no" doc:"The order number is that of the last attempt, which the provider never received."`
-}
-
-func previewOf(v payout.Preview) *Preview {
-	return &Preview{Status: PayoutStatus(v.Status), Amount: Fen(v.Amount), FailureCode: textOrNull(v.FailureCode),
+func previewOf(v payout.Preview) *wire.Preview {
+	return &wire.Preview{Status: wire.PayoutStatus(v.Status), Amount: v.Amount, FailureCode: textOrNull(v.FailureCode),
 		AttemptCount: v.AttemptCount, LastAnswer: answerOrNull(v.LastAnswer), OrderNo: textOrNull(v.OrderNo), SameOrderNo: v.SameOrderNo}
 }
 
-// Approvals is a page of approvals.
-type Approvals struct {
-	Items      []ApprovalItem   `json:"items" nullable:"false" doc:"Newest first."`
-	NextCursor Nullable[string] `json:"next_cursor" doc:"The cursor of the next page; null on the last page."`
-}
-
-// Answered is the response to an approval, rejection or withdrawal.
-type Answered struct {
-	Decision Decision           `json:"decision" doc:"The decision after the answer."`
-	Payout   Nullable[Payout]   `json:"payout" doc:"The payout after the answer; null for a decision about a refund."`
-	Refund   Nullable[Refund]   `json:"refund" doc:"The refund after the answer; null for a decision about a payout."`
-	Approval Nullable[Approval] `json:"approval" doc:"Always null: the decision was answered."`
-}
-
 // subject renders a payment as payout or as refund; the other value is null.
-func (s *Server) subject(r staff.PaymentRow) (Nullable[Payout], Nullable[Refund]) {
+func (s *Server) subject(r staff.PaymentRow) (*wire.Payout, *wire.Refund) {
 	if r.Kind == payout.KindRefund {
 		refund := s.renderRefund(r)
-		return orNull[Payout](nil), orNull(&refund)
+		return nil, &refund
 	}
 	p := s.renderPayout(r)
-	return orNull(&p), orNull[Refund](nil)
+	return &p, nil
 }
 
-func (s *Server) renderApproval(a staff.Approval) ApprovalItem {
+func (s *Server) renderApproval(a staff.Approval) wire.ApprovalItem {
 	d, _ := renderDecided(a.Decision)
-	out := ApprovalItem{ID: a.Decision.ApprovalID, Status: d.Status, Decision: d, Evidence: textOrNull(a.Decision.Evidence),
+	out := wire.ApprovalItem{ID: a.Decision.ApprovalID, Status: d.Status, Decision: d, Evidence: textOrNull(a.Decision.Evidence),
 		AnsweredBy: textOrNull(a.Decision.ApprovedBy), AnswerKeyID: textOrNull(a.Decision.ApproveKeyID),
-		AnswerReason: textOrNull(a.Decision.ApproveReason), CreatedAt: Stamp(a.Decision.CreatedAt), ExpiresAt: Stamp(a.Decision.ExpiresAt),
-		DecisionEnded: stampOrNull(a.Decision.EndedAt)}
+		AnswerReason: textOrNull(a.Decision.ApproveReason), CreatedAt: wire.At(a.Decision.CreatedAt), ExpiresAt: wire.At(a.Decision.ExpiresAt),
+		EndedAt: timeOrNull(a.Decision.EndedAt)}
 	out.Payout, out.Refund = s.subject(a.Row)
-	var preview *Preview
+	var preview *wire.Preview
 	if a.Preview != nil {
 		preview = previewOf(*a.Preview)
 	}
-	out.Preview, out.Changed = orNull(preview), a.Changed
+	out.Preview, out.Changed = preview, a.Changed
 	return out
 }
 
@@ -108,17 +64,11 @@ func (c approvalCursor) filter(asked staff.ApprovalFilter, owner string) (staff.
 		AfterID: c.ID}, true
 }
 
-// DecisionStatus is payout.DecisionStatus with its schema.
-type DecisionStatus payout.DecisionStatus
-
 // decisionStatuses are the statuses by which decisions can be filtered.
 var decisionStatuses = []payout.DecisionStatus{
 	payout.DecisionWaiting, payout.DecisionOpen, payout.DecisionCarriedOut, payout.DecisionOvertaken, payout.DecisionRejected,
 	payout.DecisionExpired, payout.DecisionWithdrawn,
 }
-
-// Schema implements huma.SchemaProvider.
-func (DecisionStatus) Schema(huma.Registry) *huma.Schema { return enum(decisionStatuses) }
 
 func checkDecisionStatus(s string) *fault {
 	if slices.Contains(decisionStatuses, payout.DecisionStatus(s)) {
@@ -161,7 +111,7 @@ func listApprovals(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	page := Approvals{Items: []ApprovalItem{}}
+	page := wire.List[wire.ApprovalItem]{Items: []wire.ApprovalItem{}}
 	if len(rows) > limit {
 		rows = rows[:limit]
 		last := rows[limit-1].Decision
@@ -219,7 +169,7 @@ func (r *request) renderAnswered(d *staff.Decision, p staff.PaymentRow, refused 
 	if refused != nil {
 		return r.renderRefusedDecision(refused)
 	}
-	var out Answered
+	var out wire.Answered
 	out.Decision, out.Approval = renderDecided(*d)
 	out.Payout, out.Refund = r.server.subject(p)
 	return accepted(out)

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"hongbao/internal/staff"
+	"hongbao/wire"
 )
 
 // approvalColumns are the members of an ApprovalItem, with the current payout or refund and
@@ -21,12 +22,12 @@ func approvalLine(a staff.Approval, form fileForm) []string {
 	d, row := a.Decision, a.Row
 	ended := ""
 	if !d.EndedAt.IsZero() {
-		ended = Stamp(d.EndedAt).String()
+		ended = wire.At(d.EndedAt).String()
 	}
 	line := []string{
 		cell(d.ApprovalID), item.Status, item.Kind, cell(row.ID), cell(row.PacketID), cell(row.UserID),
-		fenCell(Fen(row.Amount)), string(row.Status), cell(d.By), cell(d.Reason), cell(d.Evidence), cell(d.ApprovedBy),
-		cell(d.ApproveReason), Stamp(d.CreatedAt).String(), Stamp(d.ExpiresAt).String(), ended, cell(item.ID), row.Amount.String(),
+		fenCell(row.Amount), string(row.Status), cell(d.By), cell(d.Reason), cell(d.Evidence), cell(d.ApprovedBy),
+		cell(d.ApproveReason), wire.At(d.CreatedAt).String(), wire.At(d.ExpiresAt).String(), ended, cell(item.ID), row.Amount.String(),
 		form.local(d.CreatedAt), form.local(d.ExpiresAt), form.local(d.EndedAt), form.zone.String(), cell(d.KeyID),
 		cell(d.ApproveKeyID), strconv.FormatBool(a.Changed),
 	}
@@ -35,10 +36,10 @@ func approvalLine(a staff.Approval, form fileForm) []string {
 		return append(line, "", "", "", "", "", "", "")
 	}
 	last := ""
-	if answer := answerOrNull(v.LastAnswer); answer.Value != nil {
-		last = *answer.Value
+	if answer := answerOrNull(v.LastAnswer); answer != nil {
+		last = *answer
 	}
-	return append(line, string(v.Status), fenCell(Fen(v.Amount)), cell(v.FailureCode), strconv.Itoa(v.AttemptCount), cell(v.OrderNo),
+	return append(line, string(v.Status), fenCell(v.Amount), cell(v.FailureCode), strconv.Itoa(v.AttemptCount), cell(v.OrderNo),
 		strconv.FormatBool(v.SameOrderNo), last)
 }
 

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"hongbao/internal/staff"
+	"hongbao/wire"
 )
 
 // auditColumns are the members of an AuditEntry, one per column, followed by columns formatted
@@ -17,14 +18,14 @@ var auditColumns = []string{"seq", "at", "actor", "role", "action", "subject", "
 func auditLine(e staff.AuditEntry, form fileForm) ([]string, error) {
 	states := make([]string, 2)
 	for i, state := range []string{e.Before, e.After} {
-		text, err := State(state).MarshalJSON() // as the list renders it, an invalid one too
+		text, err := wire.State(state).MarshalJSON() // as the list renders it, an invalid one too
 		if err != nil {
 			return nil, fmt.Errorf("audit entry %d: %w", e.Seq, err)
 		}
 		states[i] = cell(string(text))
 	}
 	return []string{
-		strconv.FormatInt(e.Seq, 10), Stamp(e.At).String(), cell(e.Actor), cell(e.Role), cell(e.Action), cell(e.Subject), cell(e.Reason),
+		strconv.FormatInt(e.Seq, 10), wire.At(e.At).String(), cell(e.Actor), cell(e.Role), cell(e.Action), cell(e.Subject), cell(e.Reason),
 		states[0], states[1], cell(hex.EncodeToString(e.Hash[:])), form.local(e.At), form.zone.String(),
 		cell(e.KeyID),
 	}, nil

@@ -12,6 +12,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"hongbao/internal/access"
+	"hongbao/wire"
 )
 
 // realm is the kind of key that a path requires.
@@ -123,7 +124,9 @@ const (
 	keyUnknown   = "The API key is unknown, revoked, expired or not approved yet."
 )
 
-func refuseKey(detail string) *refusal { return &refusal{code: CodeUnauthenticated, detail: detail} }
+func refuseKey(detail string) *refusal {
+	return &refusal{code: wire.CodeUnauthenticated, detail: detail}
+}
 
 // staffRoles are the roles of staff.
 var staffRoles = slices.DeleteFunc(slices.Clone(access.Roles), func(r access.Role) bool { return !r.Staff() })
@@ -134,7 +137,7 @@ func refuseRole(has access.Role, required []access.Role) *refusal {
 	for i, role := range required {
 		names[i] = string(role)
 	}
-	return &refusal{code: CodeForbidden,
+	return &refusal{code: wire.CodeForbidden,
 		detail: fmt.Sprintf("The request needs a key of role %s; the role of this key is %s.", strings.Join(names, " or "), has)}
 }
 

@@ -11,61 +11,29 @@ import (
 	"hongbao/internal/money"
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
+	"hongbao/wire"
 )
-
-// Break is a difference that staff has to look into.
-type Break struct {
-	ID               string               `json:"id" doc:"The id." example:"b4711"`
-	Kind             string               `json:"kind" doc:"The kind of difference; docs/reconciliation.md lists the kinds." example:"not_in_statement"`
-	PacketID         Nullable[string]     `json:"packet_id" doc:"The packet that the break is about; null if none of ours."`
-	PaymentID        Nullable[string]     `json:"payment_id" doc:"The payout, refund or charge that the break is about."`
-	OrderNo          Nullable[string]     `json:"order_no" doc:"The order number that the break is about; it may be unknown to us."`
-	UserID           Nullable[string]     `json:"user_id" doc:"Of a share conflict: the user of the claim."`
-	Detail           string               `json:"detail" doc:"What was found, as text for people."`
-	Provider         Nullable[string]     `json:"provider" doc:"Of breaks found by reconciliation: the provider of the statement."`
-	Amount           Nullable[Fen]        `json:"amount" doc:"Of breaks found by reconciliation: the amount that moved or was booked; for several lines of the order number, their sum."`
-	PaymentAmount    Nullable[Fen]        `json:"payment_amount" doc:"The amount of the payment that the break is about; null if none of ours."`
-	ReconciliationID Nullable[string]     `json:"reconciliation_id" doc:"The last reconciliation that saw it."`
-	Seen             int                  `json:"seen" minimum:"1" doc:"How many times it was seen."`
-	CreatedAt        Stamp                `json:"created_at" doc:"When it was first seen."`
-	LastSeenAt       Stamp                `json:"last_seen_at" doc:"When it was last seen."`
-	AgeSeconds       int64                `json:"age_seconds" minimum:"0" doc:"Seconds since it was first seen, until now or until it was resolved. A break that was opened again also counts from the first time."`
-	Resolved         Nullable[Resolution] `json:"resolved" doc:"The resolution; null while the break is open."`
-}
-
-// Resolution is how a break was resolved, by which person.
-type Resolution struct {
-	At     Stamp  `json:"at" doc:"When it was resolved."`
-	By     string `json:"by" doc:"The member of staff; reconciliation when both sides agreed later." example:"li.na"`
-	Reason string `json:"reason" doc:"How it was resolved."`
-}
-
-// Breaks is a page of breaks.
-type Breaks struct {
-	Items      []Break          `json:"items" nullable:"false" doc:"Newest first."`
-	NextCursor Nullable[string] `json:"next_cursor" doc:"The cursor of the next page; null on the last page."`
-}
 
 const breakPrefix = "b"
 
-func renderBreak(b staff.BreakRow, now time.Time) Break {
-	out := Break{
+func renderBreak(b staff.BreakRow, now time.Time) wire.Break {
+	out := wire.Break{
 		ID: breakPrefix + strconv.FormatInt(b.ID, 10), Kind: string(b.Kind), PacketID: textOrNull(b.PacketID), PaymentID: textOrNull(b.PaymentID),
 		OrderNo: textOrNull(b.OrderNo), UserID: textOrNull(b.UserID), Detail: b.Detail, Provider: textOrNull(b.Provider),
-		ReconciliationID: textOrNull(b.ReconciliationID), Seen: b.Seen, CreatedAt: Stamp(b.CreatedAt), LastSeenAt: Stamp(b.LastSeen),
+		ReconciliationID: textOrNull(b.ReconciliationID), Seen: b.Seen, CreatedAt: wire.At(b.CreatedAt), LastSeenAt: wire.At(b.LastSeen),
 	}
 	for _, one := range []struct {
 		amount money.Fen
-		to     *Nullable[Fen]
+		to     **money.Fen
 	}{{b.Amount, &out.Amount}, {b.PaymentAmount, &out.PaymentAmount}} {
-		if amount := Fen(one.amount); amount > 0 {
-			*one.to = orNull(&amount)
+		if amount := one.amount; amount > 0 {
+			*one.to = &amount
 		}
 	}
 	until := now
 	if !b.ResolvedAt.IsZero() {
 		until = b.ResolvedAt
-		out.Resolved = orNull(&Resolution{At: Stamp(b.ResolvedAt), By: b.ResolvedBy, Reason: b.Reason})
+		out.Resolved = &wire.Resolution{At: wire.At(b.ResolvedAt), By: b.ResolvedBy, Reason: b.Reason}
 	}
 	out.AgeSeconds = max(0, int64(until.Sub(b.CreatedAt)/time.Second))
 	return out
@@ -109,8 +77,8 @@ func listBreaks(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	var page Breaks
-	show := func(b staff.BreakRow) Break { return renderBreak(b, now) }
+	var page wire.List[wire.Break]
+	show := func(b staff.BreakRow) wire.Break { return renderBreak(b, now) }
 	page.Items, page.NextCursor = pageOf(rows, limit, func(b staff.BreakRow) listCursor {
 		return listCursor{Filters: given, To: filter.CreatedTo, At: b.CreatedAt, ID: show(b).ID}
 	}, show)
@@ -122,21 +90,6 @@ func breakID(text string) (int64, bool) {
 	digits, ok := strings.CutPrefix(text, breakPrefix)
 	id, err := strconv.ParseInt(digits, 10, 64)
 	return id, ok && err == nil && id > 0 && strconv.FormatInt(id, 10) == digits
-}
-
-// ResolveBreak is the body of the resolution of a break.
-type ResolveBreak struct {
-	Reason   string `json:"reason" minLength:"1" maxLength:"500" doc:"The reason, for the audit: 1 to 500 characters." example:"the recipient confirms it, see ticket 4711"`
-	Outcome  string `json:"outcome,omitempty" enum:"none,moved,not_moved" doc:"What became of the money of the break's order number; none, the default, states nothing. moved: a statement line or the provider's last answer has to show it, and it is booked as the provider's success. not_moved: of a payout or refund whose outcome is open, and of a charge after the provider's memory of its order number; it fails. Both are decisions about the payment by two persons, and the break is resolved when they have taken effect." example:"not_moved"`
-	Evidence string `json:"evidence,omitempty" minLength:"1" maxLength:"500" doc:"The evidence of the outcome: 1 to 500 characters. Required with moved and not_moved, refused otherwise." example:"letter of the provider, 2026-04-02"`
-}
-
-// DecidedBreak is the answer to a resolution with an outcome: a decision about the break's payment.
-type DecidedBreak struct {
-	Decision Decision           `json:"decision" doc:"The decision."`
-	Payout   Nullable[Payout]   `json:"payout" doc:"The payout, or charge, of the break; null for a refund."`
-	Refund   Nullable[Refund]   `json:"refund" doc:"The refund of the break; null for another payment."`
-	Approval Nullable[Approval] `json:"approval" doc:"Set while a second person has to approve; nothing has moved yet."`
 }
 
 // outcomeNone states nothing about the money.
@@ -152,23 +105,23 @@ func checkOutcome(s string) *fault {
 	return nil
 }
 
-func readResolveBreak(body []byte) (ResolveBreak, error) {
+func readResolveBreak(body []byte) (wire.ResolveBreak, error) {
 	o, err := readObject(body)
 	if err != nil {
-		return ResolveBreak{}, err
+		return wire.ResolveBreak{}, err
 	}
 	reason, outcome := o.text("reason", true, checkReason), o.text("outcome", false, checkOutcome)
 	evidence := o.text("evidence", false, checkReason)
-	out := ResolveBreak{Reason: valueOr(reason, ""), Outcome: valueOr(outcome, outcomeNone), Evidence: valueOr(evidence, "")}
+	out := wire.ResolveBreak{Reason: valueOr(reason, ""), Outcome: valueOr(outcome, outcomeNone), Evidence: valueOr(evidence, "")}
 	if err := o.done(); err != nil {
 		return out, err
 	}
 	_, stated := outcomes[out.Outcome]
 	switch {
 	case stated && out.Evidence == "":
-		return out, invalid(FieldError{"evidence", faultRequired, "is required with this outcome"})
+		return out, invalidField("evidence", faultRequired, "is required with this outcome")
 	case !stated && out.Evidence != "":
-		return out, invalid(FieldError{"evidence", faultUnknown, "is possible only with the outcomes moved and not_moved"})
+		return out, invalidField("evidence", faultUnknown, "is possible only with the outcomes moved and not_moved")
 	}
 	if !stated {
 		out.Outcome = "" // the same request as without the member
@@ -181,7 +134,7 @@ func (r *request) renderDecidedBreak(d *staff.Decision, p staff.PaymentRow, refu
 	if refused != nil {
 		return r.renderRefusedDecision(refused)
 	}
-	out := DecidedBreak{}
+	out := wire.DecidedBreak{}
 	out.Decision, out.Approval = renderDecided(*d)
 	out.Payout, out.Refund = r.server.subject(p)
 	return accepted(out)

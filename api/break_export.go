@@ -20,13 +20,13 @@ var breakFileColumns = []string{
 func breakLine(row staff.BreakRow, now time.Time, form fileForm) []string {
 	b := renderBreak(row, now)
 	fen, yuan := make([]string, 2), make([]string, 2)
-	for i, amount := range []Nullable[Fen]{b.Amount, b.PaymentAmount} {
-		if amount.Value != nil {
-			fen[i], yuan[i] = fenCell(*amount.Value), money.Fen(*amount.Value).String()
+	for i, amount := range []*money.Fen{b.Amount, b.PaymentAmount} {
+		if amount != nil {
+			fen[i], yuan[i] = fenCell(*amount), amount.String()
 		}
 	}
 	at, by, reason := "", "", ""
-	if r := b.Resolved.Value; r != nil {
+	if r := b.Resolved; r != nil {
 		at, by, reason = r.At.String(), cell(r.By), cell(r.Reason)
 	}
 	return []string{

@@ -4,27 +4,11 @@ import (
 	"net/http"
 
 	"hongbao/internal/campaign"
+	"hongbao/wire"
 )
 
-// StaffCampaign is a campaign in answers to staff.
-type StaffCampaign struct {
-	Campaign
-	App string `json:"app" doc:"The app that created it." example:"shop"`
-}
-
-// StaffCampaigns is a page of campaigns.
-type StaffCampaigns struct {
-	Items      []StaffCampaign  `json:"items" nullable:"false" doc:"Newest first."`
-	NextCursor Nullable[string] `json:"next_cursor" doc:"The cursor of the next page; null on the last page."`
-}
-
-// CampaignDecision is the body of a pause or an end by staff.
-type CampaignDecision struct {
-	Reason string `json:"reason" minLength:"1" maxLength:"500" doc:"The reason, for the audit: 1 to 500 characters." example:"the sender has left, ticket 4711"`
-}
-
-func renderStaffCampaign(c campaign.Campaign) StaffCampaign {
-	return StaffCampaign{Campaign: renderCampaign(c), App: c.App}
+func renderStaffCampaign(c campaign.Campaign) wire.StaffCampaign {
+	return wire.StaffCampaign{Campaign: renderCampaign(c), App: c.App}
 }
 
 func listStaffCampaigns(r *request) (answer, error) {
@@ -32,7 +16,7 @@ func listStaffCampaigns(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	page := StaffCampaigns{Items: []StaffCampaign{}, NextCursor: next}
+	page := wire.List[wire.StaffCampaign]{Items: []wire.StaffCampaign{}, NextCursor: next}
 	for _, c := range found {
 		page.Items = append(page.Items, renderStaffCampaign(c))
 	}
@@ -56,7 +40,7 @@ func stopCampaign(to campaign.Status) func(*request) (answer, error) {
 		if err != nil {
 			return answer{}, err
 		}
-		w, err := r.staffWrite(CampaignDecision(reason), reason.Reason)
+		w, err := r.staffWrite(wire.CampaignDecision(reason), reason.Reason)
 		if err != nil {
 			return answer{}, err
 		}
@@ -66,13 +50,13 @@ func stopCampaign(to campaign.Status) func(*request) (answer, error) {
 		w.Route = r.c.Method() + " " + r.route.on(id)
 		stored, err := r.server.cfg.Store.StopCampaign(r.ctx, w, id, to, func(c campaign.Campaign, ended bool) (int, []byte) {
 			if ended {
-				problem := refuse(CodeCampaignEnded).problem(instanceOf(r.c), r.id)
+				problem := refuse(wire.CodeCampaignEnded).problem(instanceOf(r.c), r.id)
 				raw := encodeBody(problem)
 				return problem.Status, raw
 			}
 			raw := encodeBody(renderStaffCampaign(c))
 			return http.StatusOK, raw
 		})
-		return staffAnswer(stored, err, refuse(CodeCampaignNotFound))
+		return staffAnswer(stored, err, refuse(wire.CodeCampaignNotFound))
 	}
 }

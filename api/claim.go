@@ -12,37 +12,8 @@ import (
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/internal/ticket"
+	"hongbao/wire"
 )
-
-// Claim is a claim in answers.
-type Claim struct {
-	PacketID   string           `json:"packet_id" doc:"The packet of the share." example:"3q5k9v0c1m7e2u8h4r6t"`
-	UserID     string           `json:"user_id" doc:"The user who won the share." example:"u2"`
-	Nickname   Nullable[string] `json:"nickname" doc:"As in the request."`
-	AvatarURL  Nullable[string] `json:"avatar_url" doc:"As in the request."`
-	ShareIndex int              `json:"share_index" minimum:"0" doc:"The index of the share, 0 to share_count - 1." example:"3"`
-	Amount     Fen              `json:"amount" doc:"The amount of the share." example:"1288"`
-	Currency   string           `json:"currency" enum:"CNY" doc:"The amount is in fen, the minor unit of CNY."`
-	ClaimedAt  Stamp            `json:"claimed_at" doc:"When the share was won, by the clock of Redis."`
-	Replayed   bool             `json:"replayed" doc:"true: the claim existed before this grab."`
-	BestLuck   bool             `json:"best_luck" doc:"true on exactly one claim once the packet is sold out or closed: the largest, then the earliest, then the lowest index. false before."`
-	Payout     PayoutRef        `json:"payout" doc:"The payout of the claim."`
-}
-
-// PayoutRef is the payout of a claim.
-type PayoutRef struct {
-	ID     string       `json:"id" doc:"The payout's id, known when the share is won. For a share conflict it changes to an id that begins with h." example:"p3q5k9v0c1m7e2u8h4r6t0003"`
-	Status PayoutStatus `json:"status" doc:"pending: not sent yet. sending: with the provider. unknown: the outcome is not known and is queried. awaiting_recipient: the recipient has to act. paid: done. failed, returned: finance decides. cancelled: refunded to the sender; of a refund: given up, because the sender must not get it. paid_outside: paid by other means."`
-}
-
-// Grab is the body of a grab.
-type Grab struct {
-	UserID    string  `json:"user_id" minLength:"1" maxLength:"64" doc:"The user who grabs: 1 to 64 bytes of UTF-8 without control characters, compared byte by byte." example:"u2"`
-	Nickname  *string `json:"nickname" required:"false" maxLength:"64" doc:"Returned with the claim; an empty string counts as omitted."`
-	AvatarURL *string `json:"avatar_url" required:"false" maxLength:"512" doc:"Returned with the claim: an http or https URL; an empty string counts as omitted."`
-	Recipient *string `json:"recipient" required:"false" minLength:"1" maxLength:"64" doc:"The account that the provider pays; by default the user id."`
-	Ticket    *string `json:"ticket" required:"false" maxLength:"2048" doc:"For packets with tickets: the ticket that your app signed for this packet and user, see docs/integrate.md. At most 2048 bytes; other packets ignore it."`
-}
 
 // grabRequest is a parsed and checked Grab.
 type grabRequest struct {
@@ -74,7 +45,13 @@ func readGrab(body []byte) (grabRequest, error) {
 // duplicate and unknown members, other types and invalid UTF-8; null counts as omitted, as in
 // readGrab.
 func decodeGrab(body []byte) (grabRequest, bool) {
-	var g Grab
+	var g struct { // pointers: an empty member is not an omitted one
+		UserID    string  `json:"user_id"`
+		Nickname  *string `json:"nickname"`
+		AvatarURL *string `json:"avatar_url"`
+		Recipient *string `json:"recipient"`
+		Ticket    *string `json:"ticket"`
+	}
 	if json.Unmarshal(body, &g, json.RejectUnknownMembers(true)) != nil || checkID(g.UserID) != nil ||
 		g.Nickname != nil && checkText(maxNickname)(*g.Nickname) != nil ||
 		g.AvatarURL != nil && checkAvatar(*g.AvatarURL) != nil ||
@@ -129,11 +106,11 @@ func checkAvatar(s string) *fault {
 }
 
 // renderClaim renders a claim; only its payout and best luck can change later.
-func renderClaim(c packet.Claim, p payout.PayoutProgress) Claim {
-	return Claim{
-		PacketID: c.PacketID, UserID: c.UserID, Nickname: orNull(c.Nickname), AvatarURL: orNull(c.AvatarURL), ShareIndex: c.ShareIndex,
-		Amount: Fen(c.Amount), Currency: packet.CurrencyCNY, ClaimedAt: Stamp(c.ClaimedAt),
-		Payout: PayoutRef{ID: p.ID, Status: PayoutStatus(p.Status)},
+func renderClaim(c packet.Claim, p payout.PayoutProgress) wire.Claim {
+	return wire.Claim{
+		PacketID: c.PacketID, UserID: c.UserID, Nickname: c.Nickname, AvatarURL: c.AvatarURL, ShareIndex: c.ShareIndex,
+		Amount: c.Amount, Currency: packet.CurrencyCNY, ClaimedAt: wire.At(c.ClaimedAt),
+		Payout: wire.PayoutRef{ID: p.ID, Status: wire.PayoutStatus(p.Status)},
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/wire"
 )
 
 // progressTimeout bounds the read of a payout's progress during a grab.
@@ -103,13 +104,13 @@ func (r *request) factsOf(id string) (packetFacts, error) {
 		return factsOf(p), r.own(p)
 	}
 	if fact.app != r.caller.app.ID {
-		return packetFacts{}, refuse(CodePacketNotFound)
+		return packetFacts{}, refuse(wire.CodePacketNotFound)
 	}
 	return fact, nil
 }
 
 // sharedSoldOut is the shared refusal for sold-out packets. It must not be modified.
-var sharedSoldOut = refuse(CodeSoldOut)
+var sharedSoldOut = refuse(wire.CodeSoldOut)
 
 // answerGrab renders the outcome of a grab.
 func (r *request) answerGrab(got packet.GrabAnswer) (answer, error) {
@@ -125,7 +126,7 @@ func (r *request) answerGrab(got packet.GrabAnswer) (answer, error) {
 	case packet.GrabNotOpenYet:
 		return answer{}, notOpenYet(got.OpensAt, max(shortPause, got.OpensAt.Sub(r.server.cfg.Now())))
 	case packet.GrabNotEligible:
-		refused := refuse(CodeNotEligible)
+		refused := refuse(wire.CodeNotEligible)
 		if got.WonBefore {
 			refused.detail = "The user has won in another packet of this campaign, in which a user wins once."
 		}
@@ -133,9 +134,9 @@ func (r *request) answerGrab(got packet.GrabAnswer) (answer, error) {
 	case packet.GrabSoldOut:
 		return answer{}, sharedSoldOut
 	case packet.GrabExpired:
-		return answer{}, refuse(CodeExpired)
+		return answer{}, refuse(wire.CodeExpired)
 	case packet.GrabNotFound:
-		return answer{}, refuse(CodePacketNotFound)
+		return answer{}, refuse(wire.CodePacketNotFound)
 	}
 	return answer{}, unavailable(errors.New("the pool cannot decide"))
 }

@@ -8,13 +8,8 @@ import (
 
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/wire"
 )
-
-// Claims is a page of claims.
-type Claims struct {
-	Items      []Claim          `json:"items" nullable:"false" doc:"Newest first."`
-	NextCursor Nullable[string] `json:"next_cursor" doc:"The cursor of the next page; null on the last page."`
-}
 
 // grabCursor is the position after a page: share and user of the last claim for MySQL, and for
 // Redis the number of earlier claims.
@@ -116,7 +111,7 @@ func listGrabs(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	page := Claims{Items: []Claim{}}
+	page := wire.List[wire.Claim]{Items: []wire.Claim{}}
 	if len(found.claims) > limit {
 		found.claims = found.claims[:limit]
 		last := found.claims[limit-1]
@@ -174,7 +169,7 @@ func (r *request) oneClaim(l location, id, user string) (packet.Claim, payout.Pa
 		return recorded.Claim, progressOf(recorded), nil
 	case errors.Is(err, packet.ErrNotFound) && (l.hasPool || l.complete),
 		errors.Is(err, packet.ErrUnavailable) && l.hasPool && r.stillAlive(id):
-		return packet.Claim{}, payout.PayoutProgress{}, refuse(CodeClaimNotFound)
+		return packet.Claim{}, payout.PayoutProgress{}, refuse(wire.CodeClaimNotFound)
 	case errors.Is(err, packet.ErrNotFound):
 		return packet.Claim{}, payout.PayoutProgress{}, unavailable(err)
 	}

@@ -14,6 +14,8 @@ import (
 	"hongbao/internal/money"
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
+
+	"hongbao/wire"
 )
 
 // closeColumns are the columns of the file of a day. Cells that do not apply are empty.
@@ -50,7 +52,7 @@ func fill(cells map[string]string, column string, amount money.Fen) {
 
 func fillTime(cells map[string]string, column string, at time.Time) {
 	if !at.IsZero() {
-		cells[column], cells[column+"_local"] = Stamp(at).String(), at.In(localZone).Format("2006-01-02T15:04:05.000Z07:00")
+		cells[column], cells[column+"_local"] = wire.At(at).String(), at.In(localZone).Format("2006-01-02T15:04:05.000Z07:00")
 	}
 }
 
@@ -59,7 +61,7 @@ func (f *closeFile) balances(section, app string, totals staff.Totals) {
 		balance := totals.Balance(a)
 		cells := map[string]string{"section": section, "app_id": cell(app), "name": string(a)}
 		fill(cells, "amount", balance.Amount)
-		if n := paymentsOf(a, balance).Value; n != nil {
+		if n := paymentsOf(a, balance); n != nil {
 			cells["count"] = strconv.FormatInt(*n, 10)
 		}
 		f.line(cells)
@@ -72,7 +74,7 @@ func (f *closeFile) book(app string, opening, closing staff.Totals) {
 	for _, m := range renderMovements(closing.Minus(opening)) {
 		cells := map[string]string{"section": "movement", "app_id": cell(app), "name": m.Kind, "debit": m.Debit, "credit": m.Credit,
 			"count": strconv.FormatInt(m.Count, 10)}
-		fill(cells, "amount", money.Fen(m.Amount))
+		fill(cells, "amount", m.Amount)
 		f.line(cells)
 	}
 	f.balances("closing", app, closing)

@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"net/http"
 
-	"hongbao/internal/money"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
+	"hongbao/wire"
 )
 
 // conflictDecisions are the decisions about share conflicts.
@@ -24,53 +24,17 @@ func conflictDecision(kind payout.DecisionKind) string {
 	return "honour"
 }
 
-// BulkConflictFilter is the filter of a bulk decision about share conflicts.
-type BulkConflictFilter struct {
-	PacketID string   `json:"packet_id,omitempty" doc:"Share conflicts of this packet."`
-	UserID   string   `json:"user_id,omitempty" doc:"Share conflicts of this user."`
-	Default  string   `json:"default_decision,omitempty" enum:"honour,void" doc:"Share conflicts with this default decision."`
-	IDs      []string `json:"payout_ids,omitempty" nullable:"false" maxItems:"200" doc:"Exactly these share conflicts; no other member is then allowed."`
-}
-
-// BulkConflictDecision is the body of a bulk decision about share conflicts.
-type BulkConflictDecision struct {
-	Filter BulkConflictFilter `json:"filter" doc:"The filter of the share conflicts, with at least one member."`
-	Reason string             `json:"reason" minLength:"1" maxLength:"500" doc:"The reason, for the audit: 1 to 500 characters." example:"worker was suspended, incident 17"`
-	DryRun bool               `json:"dry_run,omitempty" default:"true" doc:"true: return what would happen and decide nothing."`
-}
-
-// BulkConflictItem is the result for one share conflict.
-type BulkConflictItem struct {
-	ID       string           `json:"payout_id" doc:"The payout of the share conflict." example:"h3q5k9v0c1m7e2u8h4r6t0001"`
-	PacketID string           `json:"packet_id" doc:"The packet."`
-	UserID   string           `json:"user_id" doc:"The user with the acknowledged claim."`
-	Amount   Fen              `json:"amount" doc:"The acknowledged amount."`
-	Default  string           `json:"default_decision" enum:"honour,void" doc:"void: the user has another claim of the packet. Otherwise honour."`
-	Result   string           `json:"result" enum:"would_decide,decided,waiting,skipped" doc:"would_decide: in a dry run. decided: two persons have decided it. waiting: a second person has to make the same call, or would have to in a dry run. skipped: not possible."`
-	Code     Nullable[string] `json:"code" doc:"Of skipped: not_retryable (it is decided), decision_pending (another decision waits, or your own), decision_changed or held; otherwise null."`
-	AskedBy  Nullable[string] `json:"asked_by" doc:"The person whose same decision waits for a second one; null without one."`
-}
-
-// BulkConflictsDecided is the answer to a bulk decision about share conflicts.
-type BulkConflictsDecided struct {
-	DryRun bool               `json:"dry_run" doc:"true: nothing was decided."`
-	Count  int                `json:"count" minimum:"0" doc:"How many are decided or wait for a second person, or would in a dry run."`
-	Amount TotalFen           `json:"amount" doc:"The sum of these."`
-	More   bool               `json:"more" doc:"true: more than the 200 share conflicts of one call match."`
-	Items  []BulkConflictItem `json:"items" nullable:"false" doc:"Newest share conflict first."`
-}
-
-func readBulkConflicts(body []byte) (BulkConflictDecision, error) {
+func readBulkConflicts(body []byte) (wire.BulkConflictDecision, error) {
 	o, err := readObject(body)
 	if err != nil {
-		return BulkConflictDecision{}, err
+		return wire.BulkConflictDecision{}, err
 	}
-	out := BulkConflictDecision{DryRun: true}
+	out := wire.BulkConflictDecision{DryRun: true}
 	in := o.object("filter")
 	out.Filter.PacketID = valueOr(in.text("packet_id", false, checkFilter), "")
 	out.Filter.UserID = valueOr(in.text("user_id", false, checkID), "")
-	out.Filter.Default = valueOr(in.text("default_decision", false, oneOf([]string{"honour", "void"})), "")
-	none := out.Filter.PacketID+out.Filter.UserID+out.Filter.Default == ""
+	out.Filter.DefaultDecision = valueOr(in.text("default_decision", false, oneOf([]string{"honour", "void"})), "")
+	none := out.Filter.PacketID+out.Filter.UserID+out.Filter.DefaultDecision == ""
 	if out.Filter.IDs = in.list("payout_ids", maxBulk, checkConflictID); out.Filter.IDs != nil && !none {
 		in.fault("payout_ids", fault{faultFormat, "must be the only member"})
 	}
@@ -98,9 +62,9 @@ func decideConflicts(kind payout.DecisionKind) func(*request) (answer, error) {
 		if err != nil {
 			return answer{}, err
 		}
-		out := BulkConflictsDecided{DryRun: body.DryRun, Items: []BulkConflictItem{}}
+		out := wire.BulkConflictsDecided{DryRun: body.DryRun, Items: []wire.BulkConflictItem{}}
 		return r.decideMany(bulk{
-			body: body, reason: body.Reason, named: body.Filter.IDs, check: r.checkConflicts, missing: refuse(CodePayoutNotFound),
+			body: body, reason: body.Reason, named: body.Filter.IDs, check: r.checkConflicts, missing: refuse(wire.CodePayoutNotFound),
 			list: func(owner string) ([]string, bool, error) { return r.conflictIDs(body.Filter, owner) },
 			decide: func(w staff.Write, id string) error {
 				item, err := r.decideConflict(w, id, kind, body.DryRun)
@@ -110,7 +74,7 @@ func decideConflicts(kind payout.DecisionKind) func(*request) (answer, error) {
 				out.Items = append(out.Items, item)
 				if item.Result != bulkSkipped {
 					out.Count++
-					out.Amount = TotalFen(money.Fen(out.Amount).Plus(money.Fen(item.Amount)))
+					out.Amount = out.Amount.Plus(item.Amount)
 				}
 				return nil
 			},
@@ -129,7 +93,7 @@ func (r *request) checkConflicts(ids []string) error {
 	for i, id := range ids {
 		_, err := r.server.cfg.Store.Payment(ctx, id)
 		if errors.Is(err, packet.ErrNotFound) {
-			return invalid(FieldError{fmt.Sprintf("filter.payout_ids[%d]", i), faultFormat, "is not the id of a share conflict's payout"})
+			return invalidField(fmt.Sprintf("filter.payout_ids[%d]", i), faultFormat, "is not the id of a share conflict's payout")
 		}
 		if err != nil {
 			return err
@@ -138,11 +102,11 @@ func (r *request) checkConflicts(ids []string) error {
 	return nil
 }
 
-func (r *request) conflictIDs(f BulkConflictFilter, owner string) (ids []string, more bool, err error) {
+func (r *request) conflictIDs(f wire.BulkConflictFilter, owner string) (ids []string, more bool, err error) {
 	ctx, cancel := context.WithTimeout(r.ctx, readTimeout)
 	defer cancel()
 	found, err := r.server.cfg.Store.OpenShareConflicts(ctx, payout.ConflictFilter{PacketID: f.PacketID, UserID: f.UserID,
-		Default: conflictDecisions[f.Default], NotBy: owner, Limit: maxBulk + 1})
+		Default: conflictDecisions[f.DefaultDecision], NotBy: owner, Limit: maxBulk + 1})
 	ids = []string{}
 	for _, c := range found[:min(len(found), maxBulk)] {
 		ids = append(ids, c.Payment.ID)
@@ -158,12 +122,12 @@ const (
 
 // decideConflict decides about one share conflict, or returns what would be decided. There is one
 // decision per key and share conflict, whose item is stored, so that a repeated call returns the same.
-func (r *request) decideConflict(w staff.Write, id string, kind payout.DecisionKind, dryRun bool) (BulkConflictItem, error) {
+func (r *request) decideConflict(w staff.Write, id string, kind payout.DecisionKind, dryRun bool) (wire.BulkConflictItem, error) {
 	store := r.server.cfg.Store
 	if dryRun {
 		plan, refused := store.PreviewConflict(r.ctx, w.Owner, id, kind)
 		if refused != nil && !refusedByState(refused) {
-			return BulkConflictItem{}, refused
+			return wire.BulkConflictItem{}, refused
 		}
 		return renderConflict(plan, refused, bulkWouldDecide), nil
 	}
@@ -172,9 +136,9 @@ func (r *request) decideConflict(w staff.Write, id string, kind payout.DecisionK
 		return http.StatusOK, encodeBody(renderConflict(plan, refused, bulkDecided))
 	})
 	if err != nil {
-		return BulkConflictItem{}, err
+		return wire.BulkConflictItem{}, err
 	}
-	var item BulkConflictItem
+	var item wire.BulkConflictItem
 	if err := json.Unmarshal(stored.Body, &item); err != nil {
 		return item, fmt.Errorf("decode remembered item of %s: %w", id, err)
 	}
@@ -182,10 +146,11 @@ func (r *request) decideConflict(w staff.Write, id string, kind payout.DecisionK
 }
 
 // renderConflict returns the item; second is the result when another person has asked for the same.
-func renderConflict(plan payout.ConflictPlan, refused error, second string) BulkConflictItem {
+func renderConflict(plan payout.ConflictPlan, refused error, second string) wire.BulkConflictItem {
 	p := plan.Payment
-	out := BulkConflictItem{ID: p.ID, PacketID: p.PacketID, UserID: p.UserID, Amount: Fen(p.Amount), Default: conflictDecision(plan.Default()),
-		Result: bulkWaiting, AskedBy: textOrNull(plan.AskedBy)}
+	out := wire.BulkConflictItem{ID: p.ID, PacketID: p.PacketID, UserID: p.UserID, Amount: p.Amount,
+		DefaultDecision: conflictDecision(plan.Default()),
+		Result:          bulkWaiting, AskedBy: textOrNull(plan.AskedBy)}
 	switch {
 	case refused != nil:
 		out.Result, out.Code = bulkSkipped, textOrNull(string(skippedCode(refused)))

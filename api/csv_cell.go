@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+
+	"hongbao/internal/money"
 )
 
 // lineEnds normalizes line ends: the CSV writer would drop a lone CR.
@@ -29,14 +31,14 @@ func cell(text string) string {
 }
 
 // optionalCell returns the cell of a nullable text; null is empty.
-func optionalCell[T ~string](text Nullable[T]) string {
-	if text.Value == nil {
+func optionalCell[T ~string](text *T) string {
+	if text == nil {
 		return ""
 	}
-	return cell(string(*text.Value))
+	return cell(string(*text))
 }
 
-func fenCell(amount Fen) string { return strconv.FormatInt(int64(amount), 10) }
+func fenCell(amount money.Fen) string { return strconv.FormatInt(int64(amount), 10) }
 
 // valueWords are the words of dates and truth values, and currencies: a spreadsheet reads them
 // with digits as a value. partWords count only after a digit, as in 1e5, 12:30 PM and

@@ -12,60 +12,11 @@ import (
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
+	"hongbao/wire"
 )
 
 // maxReason is the longest reason, and the longest evidence, in characters.
 const maxReason = 500
-
-// Reason is the body of most decisions.
-type Reason struct {
-	Reason string `json:"reason" minLength:"1" maxLength:"500" doc:"The reason, for the audit: 1 to 500 characters." example:"account unfrozen, see ticket 4711"`
-}
-
-// Retry is the body of a decision to retry a payment.
-type Retry struct {
-	Reason   string `json:"reason" minLength:"1" maxLength:"500" doc:"The reason, for the audit: 1 to 500 characters." example:"account unfrozen, see ticket 4711"`
-	Evidence string `json:"evidence,omitempty" minLength:"1" maxLength:"500" doc:"The evidence that the earlier order numbers will not pay: 1 to 500 characters. Required for a payment that is not final, unless the provider no longer knows its order number." example:"letter of the provider, 2026-04-02"`
-}
-
-// MarkPaid is the body of a decision to mark a payment as paid by other means.
-type MarkPaid struct {
-	Reason   string `json:"reason" minLength:"1" maxLength:"500" doc:"The reason, for the audit: 1 to 500 characters." example:"paid by bank transfer after the account was closed"`
-	Evidence string `json:"evidence" minLength:"1" maxLength:"500" doc:"The evidence of the payment: 1 to 500 characters." example:"bank slip 2026-03-01/4711"`
-}
-
-// Decision is a decision of a member of staff.
-type Decision struct {
-	ID     string           `json:"id" doc:"The decision's id." example:"KQ3X7M2P5R6T4V2W3Y7Z5B6CDE"`
-	Kind   string           `json:"kind" enum:"retry,cancel,mark_paid,ask,moved,not_moved" doc:"The decision; moved and not_moved state what became of the money of a break's order number."`
-	Reason string           `json:"reason" doc:"The reason."`
-	By     string           `json:"by" doc:"The person who decided."`
-	KeyID  Nullable[string] `json:"key_id" doc:"The id of the key that decided."`
-	// OrderNo and BreakID are null unless the decision resolves a break.
-	OrderNo Nullable[string] `json:"order_no" doc:"Of moved and not_moved: the order number that they are about."`
-	BreakID Nullable[string] `json:"break_id" doc:"Of moved and not_moved: the break that they resolve."`
-	Status  string           `json:"status" enum:"waiting,open,carried_out,overtaken,rejected,expired,withdrawn" doc:"waiting: for a second person; nothing has moved. open: approved; every order number is queried first. carried_out: done. overtaken: an answer of the provider or another decision made it obsolete. rejected, expired, withdrawn: ended; the decision has moved nothing."`
-}
-
-// Approval is the pending approval of a decision.
-type Approval struct {
-	ID        string `json:"id" doc:"The approval's id."`
-	ExpiresAt Stamp  `json:"expires_at" doc:"Until when it can be approved."`
-}
-
-// Decided is the answer to a decision about a payout.
-type Decided struct {
-	Decision Decision           `json:"decision" doc:"The decision."`
-	Payout   Payout             `json:"payout" doc:"The payout after the decision."`
-	Approval Nullable[Approval] `json:"approval" doc:"Set while a second person has to approve; nothing has moved yet."`
-}
-
-// DecidedRefund is the answer to a decision about a refund.
-type DecidedRefund struct {
-	Decision Decision           `json:"decision" doc:"The decision."`
-	Refund   Refund             `json:"refund" doc:"The refund after the decision."`
-	Approval Nullable[Approval] `json:"approval" doc:"Set while a second person has to approve; nothing has moved yet."`
-}
 
 // checkReason checks a reason or an evidence.
 func checkReason(s string) *fault {
@@ -79,51 +30,51 @@ func checkReason(s string) *fault {
 }
 
 // readReason parses and checks the body of a decision.
-func readReason(body []byte) (Reason, error) {
+func readReason(body []byte) (wire.Reason, error) {
 	o, err := readObject(body)
 	if err != nil {
-		return Reason{}, err
+		return wire.Reason{}, err
 	}
 	return reasonFrom(o)
 }
 
-func reasonFrom(o *object) (Reason, error) {
+func reasonFrom(o *object) (wire.Reason, error) {
 	reason := o.text("reason", true, checkReason)
-	return Reason{Reason: valueOr(reason, "")}, o.done()
+	return wire.Reason{Reason: valueOr(reason, "")}, o.done()
 }
 
-func readRetry(body []byte) (Retry, error) {
+func readRetry(body []byte) (wire.Retry, error) {
 	o, err := readObject(body)
 	if err != nil {
-		return Retry{}, err
+		return wire.Retry{}, err
 	}
 	return retryFrom(o)
 }
 
-func retryFrom(o *object) (Retry, error) {
+func retryFrom(o *object) (wire.Retry, error) {
 	reason, evidence := o.text("reason", true, checkReason), o.text("evidence", false, checkReason)
-	return Retry{Reason: valueOr(reason, ""), Evidence: valueOr(evidence, "")}, o.done()
+	return wire.Retry{Reason: valueOr(reason, ""), Evidence: valueOr(evidence, "")}, o.done()
 }
 
-func readMarkPaid(body []byte) (MarkPaid, error) {
+func readMarkPaid(body []byte) (wire.MarkPaid, error) {
 	o, err := readObject(body)
 	if err != nil {
-		return MarkPaid{}, err
+		return wire.MarkPaid{}, err
 	}
 	return markPaidFrom(o)
 }
 
-func markPaidFrom(o *object) (MarkPaid, error) {
+func markPaidFrom(o *object) (wire.MarkPaid, error) {
 	reason, evidence := o.text("reason", true, checkReason), o.text("evidence", true, checkReason)
-	return MarkPaid{Reason: valueOr(reason, ""), Evidence: valueOr(evidence, "")}, o.done()
+	return wire.MarkPaid{Reason: valueOr(reason, ""), Evidence: valueOr(evidence, "")}, o.done()
 }
 
 // missingPayment is the code of an unknown payment of a kind.
-func missingPayment(about payout.Kind) Code {
+func missingPayment(about payout.Kind) wire.Code {
 	if about == payout.KindRefund {
-		return CodeRefundNotFound
+		return wire.CodeRefundNotFound
 	}
-	return CodePayoutNotFound
+	return wire.CodePayoutNotFound
 }
 
 // decide returns the handler of one kind of decision about one kind of payment: payouts or
@@ -221,15 +172,15 @@ func staffAnswer(stored staff.Answer, err error, missing *refusal) (answer, erro
 	case errors.Is(err, access.ErrActorKeyEnded):
 		return answer{}, refuseKey(keyUnknown)
 	case errors.Is(err, payout.ErrEvidenceRequired):
-		return answer{}, invalid(FieldError{"evidence", faultRequired, "is required: the payment is not final"})
+		return answer{}, invalidField("evidence", faultRequired, "is required: the payment is not final")
 	case errors.Is(err, staff.ErrKeyReused):
-		return answer{}, refuse(CodeKeyReused)
+		return answer{}, refuse(wire.CodeKeyReused)
 	case errors.Is(err, staff.ErrInProgress):
-		return answer{}, &refusal{code: CodeRequestInProgress, retryAfter: shortPause}
+		return answer{}, &refusal{code: wire.CodeRequestInProgress, retryAfter: shortPause}
 	case errors.Is(err, payout.ErrSelfApproval):
-		return answer{}, &refusal{code: CodeForbidden, detail: "The person who decided cannot approve or reject; another person has to."}
+		return answer{}, &refusal{code: wire.CodeForbidden, detail: "The person who decided cannot approve or reject; another person has to."}
 	case errors.Is(err, payout.ErrNotAuthor):
-		return answer{}, &refusal{code: CodeForbidden, detail: "Only the person who decided can withdraw a decision; others can reject it."}
+		return answer{}, &refusal{code: wire.CodeForbidden, detail: "Only the person who decided can withdraw a decision; others can reject it."}
 	case err != nil:
 		return answer{}, err
 	}
@@ -247,13 +198,13 @@ func (r *request) renderDecision(d *staff.Decision, p staff.PaymentRow, refused 
 	}
 	decision, approval := renderDecided(*d)
 	if p.Kind == payout.KindRefund {
-		return accepted(DecidedRefund{Decision: decision, Refund: r.server.renderRefund(p), Approval: approval})
+		return accepted(wire.DecidedRefund{Decision: decision, Refund: r.server.renderRefund(p), Approval: approval})
 	}
-	return accepted(Decided{Decision: decision, Payout: r.server.renderPayout(p), Approval: approval})
+	return accepted(wire.Decided{Decision: decision, Payout: r.server.renderPayout(p), Approval: approval})
 }
 
 func (r *request) renderRefusedDecision(refused error) (int, []byte) {
-	e := refuse(CodeNotRetryable)
+	e := refuse(wire.CodeNotRetryable)
 	switch {
 	case errors.Is(refused, payout.ErrNoOpenCancel):
 		e.detail = noOpenCancel
@@ -262,9 +213,9 @@ func (r *request) renderRefusedDecision(refused error) (int, []byte) {
 	case errors.Is(refused, payout.ErrNoOrder):
 		e.detail = "The break is resolved, or not about an order number of a payment: it can be resolved only with the outcome none."
 	case errors.Is(refused, payout.ErrDecisionPending):
-		e = refuse(CodeDecisionPending)
+		e = refuse(wire.CodeDecisionPending)
 	case errors.Is(refused, payout.ErrDecisionChanged):
-		e = refuse(CodeDecisionChanged)
+		e = refuse(wire.CodeDecisionChanged)
 	}
 	if by, ok := errors.AsType[*payout.HeldError](refused); ok {
 		e = refuseHeld(by.Hold)
@@ -277,17 +228,17 @@ func (r *request) renderRefusedDecision(refused error) (int, []byte) {
 	return problem.Status, raw
 }
 
-func renderDecided(d staff.Decision) (Decision, Nullable[Approval]) {
-	var approval *Approval
+func renderDecided(d staff.Decision) (wire.Decision, *wire.Approval) {
+	var approval *wire.Approval
 	if d.Status == payout.DecisionWaiting {
-		approval = &Approval{ID: d.ApprovalID, ExpiresAt: Stamp(d.ExpiresAt)}
+		approval = &wire.Approval{ID: d.ApprovalID, ExpiresAt: wire.At(d.ExpiresAt)}
 	}
-	out := Decision{ID: d.ID, Kind: string(d.Kind), Reason: d.Reason, By: d.By, KeyID: textOrNull(d.KeyID), Status: string(d.Status),
+	out := wire.Decision{ID: d.ID, Kind: string(d.Kind), Reason: d.Reason, By: d.By, KeyID: textOrNull(d.KeyID), Status: string(d.Status),
 		OrderNo: textOrNull(d.OrderNo)}
 	if d.BreakID != 0 {
 		out.BreakID = textOrNull(breakPrefix + strconv.FormatInt(d.BreakID, 10))
 	}
-	return out, orNull(approval)
+	return out, approval
 }
 
 // accepted returns status 202 and a body.

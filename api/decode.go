@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"hongbao/wire"
 )
 
 // member is one member of an object: name as sent, and value.
@@ -23,7 +25,7 @@ type object struct {
 	prefix  string // "" at the top, "metadata." within metadata
 	members []member
 	known   []string
-	faults  *[]FieldError
+	faults  *[]wire.FieldError
 }
 
 // readObject parses the body of a request. Invalid JSON is malformed_json; valid JSON is
@@ -33,9 +35,9 @@ func readObject(body []byte) (*object, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &object{faults: &[]FieldError{}}
+	o := &object{faults: &[]wire.FieldError{}}
 	if value.Kind() != '{' {
-		return nil, invalid(FieldError{"", faultType, "the body must be an object"})
+		return nil, invalidField("", faultType, "the body must be an object")
 	}
 	o.members = membersOf(value)
 	o.rejectDuplicates()
@@ -56,11 +58,11 @@ func parse(body []byte) (jsontext.Value, error) {
 	d := jsontext.NewDecoder(bytes.NewReader(body), jsontext.AllowDuplicateNames(true))
 	value, err := d.ReadValue()
 	if err != nil {
-		return nil, refuse(CodeMalformedJSON)
+		return nil, refuse(wire.CodeMalformedJSON)
 	}
 	value = slices.Clone(value)
 	if _, err := d.ReadToken(); !errors.Is(err, io.EOF) {
-		return nil, refuse(CodeMalformedJSON)
+		return nil, refuse(wire.CodeMalformedJSON)
 	}
 	return value, nil
 }
@@ -119,12 +121,12 @@ func (o *object) fault(field string, f fault) {
 	if len(field) > maxFieldName {
 		field = strings.ToValidUTF8(field[:maxFieldName], "")
 	}
-	*o.faults = append(*o.faults, FieldError{field, f.code, f.message})
+	*o.faults = append(*o.faults, wire.FieldError{Field: field, Code: f.code, Message: f.message})
 }
 
 // faulty reports whether one of the members has a fault.
 func (o *object) faulty(fields ...string) bool {
-	return slices.ContainsFunc(*o.faults, func(e FieldError) bool {
+	return slices.ContainsFunc(*o.faults, func(e wire.FieldError) bool {
 		name, inside := strings.CutPrefix(e.Field, o.prefix)
 		return inside && slices.Contains(fields, name)
 	})

@@ -7,6 +7,7 @@ import (
 
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/wire"
 )
 
 // FuzzCreate: whatever comes, it is refused with a known code or read the same
@@ -23,7 +24,7 @@ func FuzzCreate(f *testing.F) {
 		q, err := readCreate(body)
 		if err != nil {
 			r := asRefusal(err)
-			if r.code != CodeMalformedJSON && r.code != CodeInvalidRequest || r.code == CodeInvalidRequest && len(r.fields) == 0 {
+			if r.code != wire.CodeMalformedJSON && r.code != wire.CodeInvalidRequest || r.code == wire.CodeInvalidRequest && len(r.fields) == 0 {
 				t.Fatalf("%q: %v", body, err)
 			}
 			return
@@ -62,19 +63,19 @@ func orNil[T ~int64](n T) any {
 func FuzzCursor(f *testing.F) {
 	f.Add("")
 	f.Add("e30")
-	f.Add(*encodeCursor(grabCursor{PacketID: "x", Share: 2, Before: 2}).Value)
-	f.Add(*encodeCursor(payoutCursor{ID: "p3q5k9v0c1m7e2u8h4r6t0003", Filters: map[string]string{"status": "paid"}}).Value)
-	f.Add(*encodeCursor(listCursor{ID: "s1", Filters: map[string]string{"date": "2026-02-17"}, At: time.UnixMilli(1)}).Value)
-	f.Add(*encodeCursor(placeCursor{List: "packets", ID: "3q5k9v0c1m7e2u8h4r6t", At: 1}).Value)
+	f.Add(*encodeCursor(grabCursor{PacketID: "x", Share: 2, Before: 2}))
+	f.Add(*encodeCursor(payoutCursor{ID: "p3q5k9v0c1m7e2u8h4r6t0003", Filters: map[string]string{"status": "paid"}}))
+	f.Add(*encodeCursor(listCursor{ID: "s1", Filters: map[string]string{"date": "2026-02-17"}, At: time.UnixMilli(1)}))
+	f.Add(*encodeCursor(placeCursor{List: "packets", ID: "3q5k9v0c1m7e2u8h4r6t", At: 1}))
 	f.Fuzz(func(t *testing.T, text string) {
 		var g grabCursor
 		if decodeCursor(text, &g) == nil {
-			if again := *encodeCursor(g).Value; decodeCursor(again, &grabCursor{}) != nil {
+			if again := *encodeCursor(g); decodeCursor(again, &grabCursor{}) != nil {
 				t.Fatalf("%q", text)
 			}
 		}
 		if at, filters, err := resume(text, "packets", nil); text != "" && err == nil {
-			again, _, err := resume(*place{at}.cursor("packets", filters).Value, "packets", nil)
+			again, _, err := resume(*place{at}.cursor("packets", filters), "packets", nil)
 			if err != nil || again != at || !packet.ValidID(at.ID) {
 				t.Fatalf("%q: %v, %v, %v", text, at, again, err)
 			}
@@ -84,7 +85,7 @@ func FuzzCursor(f *testing.F) {
 			t.Fatalf("%q: %+v", text, c)
 		}
 		if c, err := continueList(text, nil, func(q *query) { readReconciliationFilter(q) }); err == nil {
-			again, err := continueList(*encodeCursor(c).Value, nil, func(q *query) { readReconciliationFilter(q) })
+			again, err := continueList(*encodeCursor(c), nil, func(q *query) { readReconciliationFilter(q) })
 			if err != nil || !again.At.Equal(c.At) || again.ID != c.ID || !inMySQLRange(c.At) {
 				t.Fatalf("%q: %+v, %+v, %v", text, c, again, err)
 			}

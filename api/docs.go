@@ -13,6 +13,8 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/gofiber/fiber/v2/middleware/adaptor"
 	"github.com/swaggest/swgui/v5emb"
+
+	"hongbao/wire"
 )
 
 const (
@@ -100,5 +102,5 @@ func getDocsAsset(r *request) (answer, error) {
 		r.c.Set(fiber.HeaderXContentTypeOptions, "nosniff")
 		return answer{written: true}, nil
 	}
-	return answer{}, refuse(CodeNotFound)
+	return answer{}, refuse(wire.CodeNotFound)
 }

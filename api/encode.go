@@ -2,9 +2,10 @@ package api
 
 import (
 	"strconv"
-	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"hongbao/wire"
 )
 
 // Most answers under load are claims, and problems without details. They are written member by
@@ -15,16 +16,16 @@ import (
 const usualAnswer = 384
 
 // encodeClaim writes a claim with the same bytes as encode.
-func encodeClaim(c *Claim) []byte {
+func encodeClaim(c *wire.Claim) []byte {
 	b := make([]byte, 0, usualAnswer)
 	b = appendMember(b, `{"packet_id":`, c.PacketID)
 	b = appendMember(b, `,"user_id":`, c.UserID)
-	b = appendNullableMember(b, `,"nickname":`, c.Nickname.Value)
-	b = appendNullableMember(b, `,"avatar_url":`, c.AvatarURL.Value)
+	b = appendNullableMember(b, `,"nickname":`, c.Nickname)
+	b = appendNullableMember(b, `,"avatar_url":`, c.AvatarURL)
 	b = strconv.AppendInt(append(b, `,"share_index":`...), int64(c.ShareIndex), 10)
 	b = strconv.AppendInt(append(b, `,"amount":`...), int64(c.Amount), 10)
 	b = appendMember(b, `,"currency":`, c.Currency)
-	b = time.Time(c.ClaimedAt).UTC().AppendFormat(append(b, `,"claimed_at":"`...), stampLayout)
+	b = c.ClaimedAt.Time.UTC().AppendFormat(append(b, `,"claimed_at":"`...), wire.TimeLayout)
 	b = strconv.AppendBool(append(b, `","replayed":`...), c.Replayed)
 	b = strconv.AppendBool(append(b, `,"best_luck":`...), c.BestLuck)
 	b = appendMember(b, `,"payout":{"id":`, c.Payout.ID)
@@ -53,8 +54,8 @@ type plainProblem struct {
 	head, middle string
 }
 
-var plainProblems = func() map[Code]plainProblem {
-	all := make(map[Code]plainProblem, len(catalogue))
+var plainProblems = func() map[wire.Code]plainProblem {
+	all := make(map[wire.Code]plainProblem, len(catalogue))
 	for _, r := range catalogue {
 		b := appendMember(nil, `{"type":`, "/errors/"+string(r.code))
 		b = appendMember(b, `,"title":`, r.title)

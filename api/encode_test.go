@@ -13,6 +13,7 @@ import (
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/internal/ticket"
+	"hongbao/wire"
 )
 
 // reflected is what encoding/json makes of a value. It escapes two line
@@ -46,7 +47,7 @@ func TestEncoders(t *testing.T) {
 	t.Run("problem", rapid.MakeCheck(func(t *rapid.T) {
 		e := refuse(rapid.SampledFrom(catalogue).Draw(t, "code").code)
 		if rapid.Bool().Draw(t, "rich") {
-			e.fields, e.packetID, e.opensAt = []FieldError{{"a", "b", "c"}}, "p", time.UnixMilli(1)
+			e.fields, e.packetID, e.opensAt = []wire.FieldError{{Field: "a", Code: "b", Message: "c"}}, "p", time.UnixMilli(1)
 		}
 		instance, id := text.Draw(t, "instance"), text.Draw(t, "id")
 		want := e.problem(instance, id)
@@ -56,7 +57,7 @@ func TestEncoders(t *testing.T) {
 			t.Fatalf("\n%d %s, want\n%s", status, got, reflected(t, want))
 		}
 	}))
-	if raw := encodeClaim(&Claim{UserID: "\\ \" \x00 \xff \u2028 <&>"}); !jsontext.Value(raw).IsValid() {
+	if raw := encodeClaim(&wire.Claim{UserID: "\\ \" \x00 \xff \u2028 <&>"}); !jsontext.Value(raw).IsValid() {
 		t.Errorf("%s", raw)
 	}
 }

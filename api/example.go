@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
+
+	"hongbao/wire"
 )
 
 // example returns a valid example of a schema. Optional members appear only when their
@@ -141,8 +143,8 @@ func problemExamples() map[string]*huma.Example {
 	out := map[string]*huma.Example{}
 	for _, row := range catalogue {
 		r := refuse(row.code)
-		if row.code == CodeInvalidRequest {
-			r.fields = []FieldError{{Field: "total_amount", Code: faultRange, Message: "must be from 1 to 9007199254740991"}}
+		if row.code == wire.CodeInvalidRequest {
+			r.fields = []wire.FieldError{{Field: "total_amount", Code: faultRange, Message: "must be from 1 to 9007199254740991"}}
 		}
 		out[string(row.code)] = &huma.Example{Summary: row.title, Value: jsonTypes(r.problem("/v1/packets", "req_3f9a1c"))}
 	}
@@ -150,7 +152,7 @@ func problemExamples() map[string]*huma.Example {
 }
 
 // problemReferences returns references to the examples of codes.
-func problemReferences(codes []Code) map[string]*huma.Example {
+func problemReferences(codes []wire.Code) map[string]*huma.Example {
 	out := map[string]*huma.Example{}
 	for _, code := range codes {
 		out[string(code)] = &huma.Example{Ref: "#/components/examples/" + string(code)}

@@ -16,6 +16,8 @@ import (
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
+
+	"hongbao/wire"
 )
 
 // refusedWell fails unless an error is one that may be returned to the client, with the fields
@@ -23,7 +25,7 @@ import (
 func refusedWell(t *testing.T, input any, err error) {
 	t.Helper()
 	r := asRefusal(err)
-	if r.code != CodeMalformedJSON && r.code != CodeInvalidRequest || r.code == CodeInvalidRequest && len(r.fields) == 0 {
+	if r.code != wire.CodeMalformedJSON && r.code != wire.CodeInvalidRequest || r.code == wire.CodeInvalidRequest && len(r.fields) == 0 {
 		t.Fatalf("%q: %v", input, err)
 	}
 }
@@ -66,7 +68,7 @@ func FuzzDecisions(f *testing.F) {
 			if err == nil && (filter.Kind != payout.KindRefund || filter.IncludeHonours) {
 				f.Errorf("%q selects %+v", b, filter)
 			}
-			return BulkRefundRetry{Filter: BulkRefundFilter(read.Filter), Reason: read.Reason, DryRun: read.DryRun}, err
+			return wire.BulkRefundRetry{Filter: wire.BulkRefundFilter(read.Filter), Reason: read.Reason, DryRun: read.DryRun}, err
 		},
 		"reconcile": func(b []byte) (any, error) {
 			return (&request{payload: b, server: &Server{cfg: Config{Provider: sandboxDays{}, Now: time.Now}}}).readReconcile()
@@ -92,9 +94,9 @@ func FuzzDecisions(f *testing.F) {
 			}
 			withoutEmpty(members)
 			switch bulk := got.(type) { // dry_run is left out when it is false, and true when it is left out
-			case BulkRetry:
+			case wire.BulkRetry:
 				members["dry_run"] = bulk.DryRun
-			case BulkRefundRetry:
+			case wire.BulkRefundRetry:
 				members["dry_run"] = bulk.DryRun
 			}
 			if canonical, err = json.Marshal(members); err != nil {

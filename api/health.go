@@ -9,31 +9,15 @@ import (
 	"time"
 
 	"github.com/gofiber/fiber/v2"
+
+	"hongbao/wire"
 )
 
 // probeTimeout bounds one probe of a dependency.
 const probeTimeout = time.Second
 
-// Liveness is the answer of /livez.
-type Liveness struct {
-	Status string `json:"status" enum:"ok" doc:"Always ok."`
-}
-
-// Readiness is the answer of /readyz.
-type Readiness struct {
-	Status       string                `json:"status" enum:"ok,degraded,unavailable" doc:"degraded: ready, but MySQL or Temporal is unavailable, MySQL was restored from an older backup, or a lane of the pool is closed."`
-	Reason       string                `json:"reason,omitempty" enum:"starting,draining,redis" doc:"The reason, with status unavailable."`
-	Dependencies map[string]Dependency `json:"dependencies" doc:"By name: redis, mysql, books, temporal and pool. pool is ok when all lanes are open. books is unavailable while MySQL is unavailable, or was restored from an older backup and is not recovered."`
-}
-
-// Dependency is the result of one probe.
-type Dependency struct {
-	Status    string  `json:"status" enum:"ok,unavailable" doc:"ok: it answered in time."`
-	LatencyMS float64 `json:"latency_ms" minimum:"0" doc:"The latency of the answer in milliseconds."`
-}
-
 func getLiveness(*request) (answer, error) {
-	return answer{status: http.StatusOK, body: Liveness{Status: "ok"}}, nil
+	return answer{status: http.StatusOK, body: wire.Liveness{Status: "ok"}}, nil
 }
 
 // getReadiness probes all dependencies in parallel. Only Redis is required for writes; without
@@ -41,7 +25,7 @@ func getLiveness(*request) (answer, error) {
 func getReadiness(r *request) (answer, error) {
 	s := r.server
 	asked, _, _ := s.probing.Do("", func() (any, error) { return s.probe(context.WithoutCancel(r.ctx)), nil })
-	out := Readiness{Status: "ok", Dependencies: asked.(map[string]Dependency)}
+	out := wire.Readiness{Status: "ok", Dependencies: asked.(map[string]wire.Dependency)}
 	for _, d := range out.Dependencies {
 		if d.Status != "ok" {
 			out.Status = "degraded"
@@ -65,7 +49,7 @@ func getReadiness(r *request) (answer, error) {
 
 // probe probes every dependency. Concurrent requests share one result: no key is needed to
 // request it, and each probe takes a connection of each dependency.
-func (s *Server) probe(ctx context.Context) map[string]Dependency {
+func (s *Server) probe(ctx context.Context) map[string]wire.Dependency {
 	probes := map[string]func(context.Context) error{"redis": s.cfg.Pool.Durable, "mysql": s.cfg.Store.Ping}
 	if s.cfg.PingTemporal != nil {
 		probes["temporal"] = s.cfg.PingTemporal
@@ -76,7 +60,7 @@ func (s *Server) probe(ctx context.Context) map[string]Dependency {
 	if s.cfg.LanesOpen != nil {
 		probes["pool"] = s.cfg.LanesOpen
 	}
-	out := map[string]Dependency{}
+	out := map[string]wire.Dependency{}
 	var mu sync.Mutex
 	var all sync.WaitGroup
 	for name, probe := range probes {
@@ -92,7 +76,7 @@ func (s *Server) probe(ctx context.Context) map[string]Dependency {
 }
 
 // ask runs one probe for at most probeTimeout, even when the probe ignores its context.
-func ask(ctx context.Context, name string, probe func(context.Context) error) Dependency {
+func ask(ctx context.Context, name string, probe func(context.Context) error) wire.Dependency {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	start := time.Now()
@@ -104,7 +88,7 @@ func ask(ctx context.Context, name string, probe func(context.Context) error) De
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
-	d := Dependency{Status: "ok", LatencyMS: float64(time.Since(start).Microseconds()) / 1000}
+	d := wire.Dependency{Status: "ok", LatencyMS: float64(time.Since(start).Microseconds()) / 1000}
 	if err != nil {
 		d.Status = "unavailable"
 		slog.DebugContext(ctx, "dependency does not answer", slog.String("dependency", name), slog.Any("error", err))

@@ -13,42 +13,8 @@ import (
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
+	"hongbao/wire"
 )
-
-// BulkHoldFilter is the filter of a bulk release of holds.
-type BulkHoldFilter struct {
-	Scope string   `json:"scope,omitempty" enum:"packet,payment" doc:"Holds of this scope; by default both."`
-	Name  string   `json:"name,omitempty" doc:"Holds of this packet or payment."`
-	Kind  string   `json:"kind,omitempty" enum:"staff,recovery,second_success,still_moves,charge_returned" doc:"Holds of this kind."`
-	IDs   []string `json:"hold_ids,omitempty" nullable:"false" maxItems:"200" doc:"Exactly these holds; no other member is then allowed."`
-}
-
-// BulkRelease is the body of a bulk release.
-type BulkRelease struct {
-	Filter BulkHoldFilter `json:"filter" doc:"The filter of the holds, with at least one member."`
-	Reason string         `json:"reason" minLength:"1" maxLength:"500" doc:"The reason, for the audit: 1 to 500 characters." example:"recovery of May 3 is checked"`
-	DryRun bool           `json:"dry_run,omitempty" default:"true" doc:"true: return what would happen and release nothing."`
-}
-
-// BulkReleaseItem is the result for one hold.
-type BulkReleaseItem struct {
-	ID       string           `json:"hold_id" doc:"The hold." example:"h12"`
-	Scope    string           `json:"scope" enum:"packet,payment" doc:"The scope of the hold."`
-	Name     string           `json:"name" doc:"The packet or payment that is held."`
-	Releases Releases         `json:"releases" doc:"What moves when it is released."`
-	Result   string           `json:"result" enum:"would_release,released,waiting,skipped" doc:"would_release: in a dry run. released: the hold is released. waiting: a second person has to release it too, or would have to in a dry run. skipped: not possible."`
-	Code     Nullable[string] `json:"code" doc:"Of skipped: decision_changed (the first person was shown something else and has to ask again) or recovery_required; otherwise null."`
-	AskedBy  Nullable[string] `json:"asked_by" doc:"The person who asked for the release; null without one."`
-}
-
-// BulkReleased is the answer to a bulk release.
-type BulkReleased struct {
-	DryRun   bool              `json:"dry_run" doc:"true: nothing was released."`
-	Count    int               `json:"count" minimum:"0" doc:"How many are released or wait for a second person, or would in a dry run."`
-	Releases Releases          `json:"releases" doc:"The sum of what these move. Several holds on one name count once."`
-	More     bool              `json:"more" doc:"true: more than the 200 holds of one call match."`
-	Items    []BulkReleaseItem `json:"items" nullable:"false" doc:"Newest hold first."`
-}
 
 // bulkScopes are the scopes of a bulk release. Few holds stop a provider, and each of them many payments.
 var bulkScopes = []payout.HoldScope{payout.HoldPacket, payout.HoldPayment}
@@ -56,12 +22,12 @@ var bulkScopes = []payout.HoldScope{payout.HoldPacket, payout.HoldPayment}
 // bulkHoldKinds are the kinds of holds on packets and payments.
 var bulkHoldKinds = []payout.HoldKind{payout.HoldStaff, payout.HoldRecovery, payout.HoldSecondSuccess, payout.HoldChargeReturned}
 
-func readBulkRelease(body []byte) (BulkRelease, error) {
+func readBulkRelease(body []byte) (wire.BulkRelease, error) {
 	o, err := readObject(body)
 	if err != nil {
-		return BulkRelease{}, err
+		return wire.BulkRelease{}, err
 	}
-	out := BulkRelease{DryRun: true}
+	out := wire.BulkRelease{DryRun: true}
 	in := o.object("filter")
 	out.Filter.Scope = valueOr(in.text("scope", false, oneOf(bulkScopes)), "")
 	out.Filter.Name = valueOr(in.text("name", false, checkCode), "")
@@ -105,7 +71,7 @@ func releaseHolds(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	out := BulkReleased{DryRun: body.DryRun, Items: []BulkReleaseItem{}}
+	out := wire.BulkReleased{DryRun: body.DryRun, Items: []wire.BulkReleaseItem{}}
 	var sum staff.Releases
 	summed := map[string]bool{}
 	return r.decideMany(bulk{
@@ -121,7 +87,7 @@ func releaseHolds(r *request) (answer, error) {
 				return nil
 			}
 			out.Count++
-			if parts := item.Releases.parts(); len(parts) > 0 && !summed[item.Name] {
+			if parts := partsOf(item.Releases); len(parts) > 0 && !summed[item.Name] {
 				sum, summed[item.Name] = sum.Plus(parts), true
 			}
 			return nil
@@ -144,14 +110,14 @@ func (r *request) checkHeld(ids []string) error {
 			return err
 		}
 		if err != nil || !slices.Contains(bulkScopes, h.Scope) {
-			return invalid(FieldError{fmt.Sprintf("filter.hold_ids[%d]", i), faultFormat, "is not the id of a hold on a packet or a payment"})
+			return invalidField(fmt.Sprintf("filter.hold_ids[%d]", i), faultFormat, "is not the id of a hold on a packet or a payment")
 		}
 	}
 	return nil
 }
 
 // heldIDs lists the active holds that match, without those whose release the person has asked for.
-func (r *request) heldIDs(f BulkHoldFilter, owner string) (ids []string, more bool, err error) {
+func (r *request) heldIDs(f wire.BulkHoldFilter, owner string) (ids []string, more bool, err error) {
 	ctx, cancel := context.WithTimeout(r.ctx, readTimeout)
 	defer cancel()
 	active := true
@@ -183,7 +149,7 @@ const (
 
 // releaseOne releases one hold as releaseHold does, or returns what would be done. There is one
 // release per key and hold, whose item is stored, so that a repeated call returns the same.
-func (r *request) releaseOne(w staff.Write, text string, dryRun bool) (BulkReleaseItem, error) {
+func (r *request) releaseOne(w staff.Write, text string, dryRun bool) (wire.BulkReleaseItem, error) {
 	id, _ := holdID(text)
 	store := r.server.cfg.Store
 	if dryRun {
@@ -192,7 +158,7 @@ func (r *request) releaseOne(w staff.Write, text string, dryRun bool) (BulkRelea
 		if item.Result = bulkWouldRelease; plan.Asks {
 			item.Result = bulkWaiting
 		}
-		return item.orSkipped(refused)
+		return releaseOrSkipped(item, refused)
 	}
 	w.Route += "/" + text
 	stored, err := store.ReleaseHold(r.ctx, w, id, func(h payout.Hold, releases staff.Releases) (int, []byte) {
@@ -204,31 +170,31 @@ func (r *request) releaseOne(w staff.Write, text string, dryRun bool) (BulkRelea
 	})
 	if err != nil {
 		plan, _ := store.PreviewRelease(r.ctx, w.Owner, id)
-		return renderReleaseItem(plan.Hold, plan.Releases).orSkipped(err)
+		return releaseOrSkipped(renderReleaseItem(plan.Hold, plan.Releases), err)
 	}
-	var item BulkReleaseItem
+	var item wire.BulkReleaseItem
 	if err := json.Unmarshal(stored.Body, &item); err != nil {
 		return item, fmt.Errorf("decode remembered item of %s: %w", text, err)
 	}
 	return item, nil
 }
 
-func renderReleaseItem(h payout.Hold, releases staff.Releases) BulkReleaseItem {
-	out := BulkReleaseItem{ID: renderHold(h).ID, Scope: string(h.Scope), Name: h.Name, Releases: renderReleases(releases)}
+func renderReleaseItem(h payout.Hold, releases staff.Releases) wire.BulkReleaseItem {
+	out := wire.BulkReleaseItem{ID: renderHold(h).ID, Scope: string(h.Scope), Name: h.Name, Releases: renderReleases(releases)}
 	if h.Release != nil {
 		out.AskedBy = textOrNull(h.Release.By)
 	}
 	return out
 }
 
-// orSkipped returns the item, a skipped one when the state refuses the release, or any other error.
-func (i BulkReleaseItem) orSkipped(refused error) (BulkReleaseItem, error) {
-	code := CodeDecisionChanged
+// releaseOrSkipped returns the item, a skipped one when the state refuses the release, or any other error.
+func releaseOrSkipped(i wire.BulkReleaseItem, refused error) (wire.BulkReleaseItem, error) {
+	code := wire.CodeDecisionChanged
 	switch {
 	case refused == nil:
 		return i, nil
 	case errors.Is(refused, payout.ErrRecoveryRequired):
-		code = CodeRecoveryRequired
+		code = wire.CodeRecoveryRequired
 	case !errors.Is(refused, payout.ErrDecisionChanged):
 		return i, refused
 	}

@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+
+	"hongbao/wire"
 )
 
 // maxKey is the longest Idempotency-Key in characters.
@@ -14,7 +16,7 @@ const maxKey = 128
 func (r *request) idempotencyKey() (string, error) {
 	key, ok := r.single(headerIdempotencyKey)
 	if !ok || !isVisible(key, maxKey) {
-		return "", refuse(CodeKeyRequired)
+		return "", refuse(wire.CodeKeyRequired)
 	}
 	return key, nil
 }

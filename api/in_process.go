@@ -14,6 +14,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"hongbao/internal/access"
+	"hongbao/wire"
 )
 
 // Requests from within the process: the console reads and writes by the routes of the staff
@@ -31,7 +32,7 @@ type outerConnContext struct{}
 // means that keys are not loaded.
 func (s *Server) SignIn(ctx context.Context, token string) (keyID string, ok bool, err error) {
 	who, err := s.dir.find(ctx, []byte(token))
-	if refused, is := errors.AsType[*refusal](err); is && refused.code == CodeUnauthenticated {
+	if refused, is := errors.AsType[*refusal](err); is && refused.code == wire.CodeUnauthenticated {
 		return "", false, nil
 	}
 	if err != nil {

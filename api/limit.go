@@ -11,6 +11,7 @@ import (
 
 	"hongbao/internal/access"
 	"hongbao/internal/packet"
+	"hongbao/wire"
 )
 
 // Limits are rate limits over all processes, counted in Redis. While Redis is unavailable no
@@ -113,7 +114,7 @@ func limitRefusal(limits []access.AppliedLimit, over int, wait time.Duration) *r
 	if wait <= 0 {
 		return nil
 	}
-	return &refusal{code: CodeRateLimited, retryAfter: wait, cause: limitError(limits[over].Kind)}
+	return &refusal{code: wire.CodeRateLimited, retryAfter: wait, cause: limitError(limits[over].Kind)}
 }
 
 // count counts the request against all its limits, or refuses it and counts nothing.

@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"hongbao/internal/packet"
+	"hongbao/wire"
 )
 
 // Sizes of a page.
@@ -26,7 +27,7 @@ const (
 type query struct {
 	values map[string][]string
 	known  []string
-	faults []FieldError
+	faults []wire.FieldError
 }
 
 func readQuery(r *request) *query {
@@ -41,7 +42,7 @@ func readQuery(r *request) *query {
 // what is not applied would mislead, such as a dry_run that belongs into the body.
 func (r *request) checkQuery() error {
 	if _, err := url.QueryUnescape(string(r.c.Context().URI().QueryString())); err != nil {
-		return invalid(FieldError{"query", faultFormat, "is not percent-encoded"})
+		return invalidField("query", faultFormat, "is not percent-encoded")
 	}
 	if r.route.hasQuery() {
 		return nil
@@ -50,7 +51,7 @@ func (r *request) checkQuery() error {
 }
 
 func (q *query) fault(name string, f fault) {
-	q.faults = append(q.faults, FieldError{name, f.code, f.message})
+	q.faults = append(q.faults, wire.FieldError{Field: name, Code: f.code, Message: f.message})
 }
 
 // text returns a parameter; "": missing. An empty value is a fault.
@@ -138,7 +139,7 @@ func (q *query) done() error {
 }
 
 func badCursor() error {
-	return invalid(FieldError{"cursor", faultFormat, "must be the next_cursor of a page of this list"})
+	return invalidField("cursor", faultFormat, "must be the next_cursor of a page of this list")
 }
 
 // maxMs is the last millisecond that a time may have.
@@ -152,13 +153,13 @@ func inMySQLRange(at time.Time) bool {
 }
 
 // encodeCursor returns the opaque text of a position in a list.
-func encodeCursor(position any) Nullable[string] {
+func encodeCursor(position any) *string {
 	b, err := json.Marshal(position)
 	if err != nil {
-		return Nullable[string]{} // positions are plain structs
+		return nil // positions are plain structs
 	}
 	text := base64.RawURLEncoding.EncodeToString(b)
-	return orNull(&text)
+	return &text
 }
 
 // decodeCursor parses a cursor strictly: cursors that this API did not issue are refused.

@@ -8,39 +8,22 @@ import (
 
 	"hongbao/internal/packet"
 	"hongbao/internal/staff"
+	"hongbao/wire"
 )
-
-// ListCount is the length of a list.
-type ListCount struct {
-	Count int64 `json:"count" minimum:"0" doc:"The count; with more, a lower bound."`
-	More  bool  `json:"more" doc:"true: not all items were counted, because there are more than 10,000 or the time limit of two seconds was reached."`
-}
-
-// ListSum is the length of a list and the sum of its amounts.
-type ListSum struct {
-	ListCount
-	Amount Nullable[TotalFen] `json:"amount" doc:"The sum; null with more."`
-}
-
-// BreakSum is the length of a list of breaks and the sum of their amounts.
-type BreakSum struct {
-	ListSum
-	WithoutAmount int64 `json:"without_amount" minimum:"0" doc:"How many of them have no amount and do not count in the sum; with more, a lower bound."`
-}
 
 // countedStatuses are the statuses that rows of MySQL decide. Other statuses depend on Redis,
 // packet by packet.
 var countedStatuses = []packet.Status{"", packet.StatusFunding, packet.StatusRejected, packet.StatusClosed}
 
 // countList returns the result of count, and no amount when it did not reach the end.
-func countList(r *request, count func(context.Context) (staff.ListTotal, error)) (ListSum, error) {
+func countList(r *request, count func(context.Context) (staff.ListTotal, error)) (wire.ListSum, error) {
 	ctx, cancel := context.WithTimeout(r.ctx, listTimeout)
 	defer cancel()
 	found, err := count(ctx)
-	out := ListSum{ListCount: ListCount{Count: found.Count, More: found.AtLeast}}
+	out := wire.ListSum{ListCount: wire.ListCount{Count: found.Count, More: found.AtLeast}}
 	if !found.AtLeast {
-		amount := TotalFen(found.Amount)
-		out.Amount = orNull(&amount)
+		amount := found.Amount
+		out.Amount = &amount
 	}
 	return out, err
 }
@@ -119,7 +102,7 @@ func sumBreaks(r *request) (answer, error) {
 	return answer{status: http.StatusOK, body: sum}, err
 }
 
-func (r *request) sumBreaks() (out BreakSum, err error) {
+func (r *request) sumBreaks() (out wire.BreakSum, err error) {
 	q := readQuery(r)
 	f := readBreakFilter(q, r.server.cfg.Now().UTC())
 	if err := q.done(); err != nil {

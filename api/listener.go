@@ -12,6 +12,8 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
+
+	"hongbao/wire"
 )
 
 const (
@@ -169,8 +171,8 @@ func (l *listener) transportError(ctx *fasthttp.RequestCtx, err error) {
 	id := newRequestID()
 	c.Set(fiber.HeaderXRequestID, id)
 	refused := fromTransport(err)
-	if by, ok := ctx.Conn().(*conn); ok && refused.code == CodeMalformedRequest && hasInvalidKey(by.lastRead) {
-		refused = refuse(CodeKeyRequired)
+	if by, ok := ctx.Conn().(*conn); ok && refused.code == wire.CodeMalformedRequest && hasInvalidKey(by.lastRead) {
+		refused = refuse(wire.CodeKeyRequired)
 	}
 	writeProblem(c, refused, id)
 }
@@ -209,7 +211,7 @@ func (l *listener) enter(c *fiber.Ctx) error {
 func next(r *request) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = &refusal{code: CodeInternal, cause: fmt.Errorf("panic: %v", p)}
+			err = &refusal{code: wire.CodeInternal, cause: fmt.Errorf("panic: %v", p)}
 			slog.ErrorContext(r.named(), "handler panicked", slog.Any("panic", p), slog.String("stack", string(debug.Stack())))
 		}
 	}()

@@ -1,6 +1,8 @@
 package api
 
-import "testing"
+import (
+	"testing"
+)
 
 func TestMasked(t *testing.T) {
 	for request, want := range map[string]string{

@@ -7,17 +7,8 @@ import (
 
 	"hongbao/internal/observe"
 	"hongbao/internal/payout"
+	"hongbao/wire"
 )
-
-// Notification is the body of the sandbox provider's notifications. Its content is not
-// trusted: the order is queried.
-type Notification struct {
-	EventID   string `json:"event_id" required:"false" doc:"The id of the event, equal to the webhook-id header; optional."`
-	Type      string `json:"type" required:"false" doc:"The kind of event." example:"order.succeeded"`
-	OrderNo   string `json:"order_no" doc:"The order number to query."`
-	Status    string `json:"status" required:"false" doc:"The provider's status of the order."`
-	CreatedAt string `json:"created_at" required:"false" format:"date-time" doc:"When it happened."`
-}
 
 // unsignedLog bounds the log lines about unsigned notifications: anybody can send them.
 var unsignedLog logThrottle
@@ -39,7 +30,7 @@ func receiveNotification(r *request) (answer, error) {
 		if signed {
 			return answer{}, notificationFaults(r.payload)
 		}
-		return answer{}, refuse(CodeUnauthenticated)
+		return answer{}, refuse(wire.CodeUnauthenticated)
 	}
 	if err := r.server.cfg.Store.RecordNotification(r.ctx, provider.Adapter(), eventID, orderNo, r.payload); err != nil {
 		return answer{}, err

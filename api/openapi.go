@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
+
+	"hongbao/wire"
 )
 
 // about is the introduction of the OpenAPI document.
@@ -28,7 +30,7 @@ listener; /livez, /readyz and /errors are on both. Examples are valid requests w
 // Document returns the OpenAPI 3.1 document as served at /openapi.json, generated from
 // the table of routes.
 func Document(version string) ([]byte, error) {
-	reg := huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)
+	reg := newRegistry()
 	doc := &huma.OpenAPI{
 		OpenAPI: "3.1.0",
 		Info: &huma.Info{Title: "hongbao", Version: version, Description: about,
@@ -62,7 +64,6 @@ func Document(version string) ([]byte, error) {
 				"or admin."},
 		}},
 	}
-	reg.Schema(typeOf[Problem](), true, "")
 	for _, r := range routes() {
 		doc.AddOperation(r.operation(reg))
 	}
@@ -120,16 +121,16 @@ func (r *route) allowedRoles() string {
 
 // addProblems documents one answer per status, with its possible codes.
 func (r *route) addProblems(op *huma.Operation) {
-	byStatus := map[int][]Code{}
+	byStatus := map[int][]wire.Code{}
 	for _, code := range r.codes() {
-		status, _, _ := code.row()
+		status, _, _ := rowOf(code)
 		byStatus[status] = append(byStatus[status], code)
 	}
 	for status, codes := range byStatus {
 		limited := &huma.Schema{Type: huma.TypeObject, Properties: map[string]*huma.Schema{"code": {Enum: anys(codes)}}}
 		texts := make([]string, len(codes))
 		for i, code := range codes {
-			_, _, detail := code.row()
+			_, _, detail := rowOf(code)
 			texts[i] = fmt.Sprintf("`%s`: %s", code, detail)
 		}
 		content := map[string]*huma.MediaType{
@@ -151,12 +152,12 @@ func (r *route) addProblems(op *huma.Operation) {
 }
 
 // problemHeaders lists the headers of the given codes.
-func problemHeaders(codes []Code) []param {
+func problemHeaders(codes []wire.Code) []param {
 	var out []param
-	if slices.Contains(codes, CodeUnauthenticated) {
+	if slices.Contains(codes, wire.CodeUnauthenticated) {
 		out = append(out, param{name: "WWW-Authenticate", about: "Bearer."})
 	}
-	for _, code := range []Code{CodeUnavailable, CodeNotOpenYet, CodeRequestInProgress, CodeRateLimited} {
+	for _, code := range []wire.Code{wire.CodeUnavailable, wire.CodeNotOpenYet, wire.CodeRequestInProgress, wire.CodeRateLimited} {
 		if slices.Contains(codes, code) {
 			return append(out, param{name: "Retry-After", about: "Seconds to wait before the request is repeated."})
 		}
@@ -199,7 +200,7 @@ func (p param) parameter(reg huma.Registry) *huma.Param {
 }
 
 func schemaOf(reg huma.Registry, zero any) *huma.Schema {
-	return reg.Schema(reflect.TypeOf(zero), true, "")
+	return contract{Registry: reg}.Schema(reflect.TypeOf(zero), true, "")
 }
 
 func anys[T ~string](values []T) []any {

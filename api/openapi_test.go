@@ -15,6 +15,8 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/gofiber/fiber/v2"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"hongbao/wire"
 )
 
 var update = flag.Bool("update", false, "rewrite golden files")
@@ -159,7 +161,7 @@ func TestRequestsAndDocument(t *testing.T) {
 		"BulkRefundRetry":  func(o *object) { _, _, _ = bulkRefunds.from(o, time.Now()) },
 		"BulkRefundFilter": func(o *object) { _, _ = bulkRefunds.filter(o, time.Now()) },
 	} {
-		o := &object{faults: &[]FieldError{}}
+		o := &object{faults: &[]wire.FieldError{}}
 		read(o)
 		schema := doc.Components.Schemas[name].Value
 		var members []string

@@ -9,6 +9,7 @@ import (
 
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/wire"
 )
 
 const (
@@ -74,7 +75,7 @@ func (c *creation) run() (answer, error) {
 	case err != nil:
 		return answer{}, err
 	case view.Packet.BodyHash != c.packet.BodyHash:
-		return answer{}, refuse(CodeKeyReused)
+		return answer{}, refuse(wire.CodeKeyReused)
 	case view.First != nil:
 		return c.again(*view.First, ofView(view), view.Retired)
 	case view.Retired:
@@ -93,17 +94,17 @@ func (c *creation) refundable(now time.Time) error {
 	const day = 24 * time.Hour
 	switch {
 	case c.OpensAt == nil && most < 0:
-		return invalid(FieldError{"expires_in_seconds", faultRange, fmt.Sprintf("must end %d days before the provider's refund window of %d days",
-			payout.RefundMargin/day, limits.RefundWindow/day)})
+		return invalidField("expires_in_seconds", faultRange, fmt.Sprintf("must end %d days before the provider's refund window of %d days",
+			payout.RefundMargin/day, limits.RefundWindow/day))
 	case c.OpensAt != nil && c.OpensAt.Sub(now) > most:
-		return invalid(FieldError{"opens_at", faultRange, fmt.Sprintf("must be at most %d days ahead with this life: the provider refunds a "+
-			"charge for %d days, and %d of them are kept for refunds", most/day, limits.RefundWindow/day, payout.RefundMargin/day)})
+		return invalidField("opens_at", faultRange, fmt.Sprintf("must be at most %d days ahead with this life: the provider refunds a "+
+			"charge for %d days, and %d of them are kept for refunds", most/day, limits.RefundWindow/day, payout.RefundMargin/day))
 	}
 	return nil
 }
 
 func (c *creation) inProgress() error {
-	r := refuse(CodeRequestInProgress)
+	r := refuse(wire.CodeRequestInProgress)
 	r.retryAfter = shortPause
 	return r
 }
@@ -115,13 +116,13 @@ func (c *creation) stage() (answer, error) {
 	staged, err := c.server.cfg.Pool.Create(c.ctx, c.packet, c.Eligible, c.OpensAt, life, createBusy)
 	switch {
 	case errors.Is(err, packet.ErrExpiresInPast):
-		return answer{}, invalid(FieldError{"opens_at", faultRange, "the packet would have expired already"})
+		return answer{}, invalidField("opens_at", faultRange, "the packet would have expired already")
 	case errors.Is(err, packet.ErrOpensTooFar):
-		return answer{}, invalid(FieldError{"opens_at", faultRange, "must be at most 366 days ahead"})
+		return answer{}, invalidField("opens_at", faultRange, "must be at most 366 days ahead")
 	case err != nil:
 		return answer{}, err
 	case staged.Existed && !staged.SameBody:
-		return answer{}, refuse(CodeKeyReused)
+		return answer{}, refuse(wire.CodeKeyReused)
 	case staged.View.First != nil:
 		return c.again(*staged.View.First, ofView(staged.View), staged.View.Retired)
 	case staged.View.Retired:
@@ -187,7 +188,7 @@ func (c *creation) first(view packet.PoolView) (answer, error) {
 // replayedAnswer marks an answer, or a stored refusal, as a repeat.
 func replayedAnswer(a answer, err error) (answer, error) {
 	a.replayed = true
-	if r, ok := errors.AsType[*refusal](err); ok && r.code == CodeFundingDeclined {
+	if r, ok := errors.AsType[*refusal](err); ok && r.code == wire.CodeFundingDeclined {
 		r.replayed = true
 	}
 	return a, err
@@ -227,7 +228,7 @@ func (c *creation) declined(first packet.FirstAnswer, snap snapshot) (answer, er
 		}
 		snap.failure = fresh.failure
 	}
-	return answer{}, &refusal{code: CodeFundingDeclined, packetID: c.packet.ID, failure: snap.failure, requestID: first.RequestID}
+	return answer{}, &refusal{code: wire.CodeFundingDeclined, packetID: c.packet.ID, failure: snap.failure, requestID: first.RequestID}
 }
 
 // fromRow answers for a packet that only MySQL has. An unfunded one is staged again, so that
@@ -235,7 +236,7 @@ func (c *creation) declined(first packet.FirstAnswer, snap snapshot) (answer, er
 func (c *creation) fromRow(rec packet.Record) (answer, error) {
 	switch {
 	case rec.BodyHash != c.packet.BodyHash:
-		return answer{}, refuse(CodeKeyReused)
+		return answer{}, refuse(wire.CodeKeyReused)
 	case rec.First != nil:
 		return c.again(*rec.First, ofRecord(rec, c.server.cfg.Now()), false)
 	case rec.Stored != packet.StatusFunding:
@@ -245,7 +246,7 @@ func (c *creation) fromRow(rec packet.Record) (answer, error) {
 	c.packet.CreatedAt = rec.CreatedAt // a repeat returns the same time
 	c.OpensAt, c.Life = &opensAt, int64(rec.ExpiresAt.Sub(rec.OpensAt).Seconds())
 	a, err := c.stage()
-	if r, ok := errors.AsType[*refusal](err); ok && r.code == CodeInvalidRequest {
+	if r, ok := errors.AsType[*refusal](err); ok && r.code == wire.CodeInvalidRequest {
 		return c.renderCurrent(rec) // expired before it was funded
 	}
 	return a, err

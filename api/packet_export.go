@@ -10,6 +10,7 @@ import (
 
 	"hongbao/internal/money"
 	"hongbao/internal/packet"
+	"hongbao/wire"
 )
 
 // packetColumns are the members of a StaffPacket, one per column, followed by columns
@@ -22,23 +23,23 @@ var packetColumns = []string{
 	"remaining_amount_yuan", "refunded_amount_yuan", "created_local", "opens_local", "expires_local", "closed_local", "local_zone",
 }
 
-func packetLine(p StaffPacket, form fileForm) ([]string, error) {
+func packetLine(p wire.StaffPacket, form fileForm) ([]string, error) {
 	metadata, err := json.Marshal(p.Metadata, json.Deterministic(true))
 	if err != nil {
 		return nil, fmt.Errorf("metadata of packet %s: %w", p.ID, err)
 	}
-	most, failure := "", Failure{}
-	if p.MaxShare.Value != nil {
-		most = fenCell(*p.MaxShare.Value)
+	most, failure := "", wire.Failure{}
+	if p.MaxShare != nil {
+		most = fenCell(*p.MaxShare)
 	}
-	if p.Failure.Value != nil {
-		failure = *p.Failure.Value
+	if p.Failure != nil {
+		failure = *p.Failure
 	}
 	closed, closedAt := "", time.Time{}
-	if p.ClosedAt.Value != nil {
-		closed, closedAt = p.ClosedAt.Value.String(), time.Time(*p.ClosedAt.Value)
+	if p.ClosedAt != nil {
+		closed, closedAt = p.ClosedAt.String(), p.ClosedAt.Time
 	}
-	yuan := func(amount Fen) string { return money.Fen(amount).String() }
+	yuan := func(amount money.Fen) string { return amount.String() }
 	return []string{
 		cell(p.ID), cell(p.App), string(p.Status), optionalCell(p.StoredStatus), optionalCell(p.CloseReason), cell(p.SenderID), p.Currency,
 		fenCell(p.TotalAmount), strconv.Itoa(p.ShareCount), string(p.Split), fenCell(p.MinShare), most, cell(p.Greeting), optionalCell(p.GroupID),
@@ -47,7 +48,7 @@ func packetLine(p StaffPacket, form fileForm) ([]string, error) {
 		cell(failure.Code), cell(failure.Message), p.Fairness.Algorithm, cell(p.Fairness.Commitment), optionalCell(p.Fairness.Seed),
 		cell(p.Workflow.ID),
 		p.Workflow.URL, strconv.FormatBool(p.Tickets), yuan(p.TotalAmount), yuan(p.ClaimedAmount), yuan(p.RemainingAmount),
-		yuan(p.RefundedAmount), form.local(time.Time(p.CreatedAt)), form.local(time.Time(p.OpensAt)), form.local(time.Time(p.ExpiresAt)),
+		yuan(p.RefundedAmount), form.local(p.CreatedAt.Time), form.local(p.OpensAt.Time), form.local(p.ExpiresAt.Time),
 		form.local(closedAt), form.zone.String(),
 	}, nil
 }

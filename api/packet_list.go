@@ -8,13 +8,8 @@ import (
 	"time"
 
 	"hongbao/internal/packet"
+	"hongbao/wire"
 )
-
-// Packets is a page of packets.
-type Packets struct {
-	Items      []Packet         `json:"items" nullable:"false" doc:"Newest first. A page may have fewer items than limit; the list ends when next_cursor is null."`
-	NextCursor Nullable[string] `json:"next_cursor" doc:"The cursor of the next page; null on the last page."`
-}
 
 // A status such as scheduled is in no column. Candidates are read in steps, with a limit per
 // request; then the page ends early and its cursor continues.
@@ -119,7 +114,7 @@ func (r *request) packetPage(q *query, list string, filters map[string]string) (
 	if err != nil {
 		return answer{}, err
 	}
-	page := Packets{Items: []Packet{}}
+	page := wire.List[wire.Packet]{Items: []wire.Packet{}}
 	if next != nil {
 		page.NextCursor = next.cursor(list, filters)
 	}
@@ -247,7 +242,7 @@ func (s *Server) candidates(ctx context.Context, places []packet.Cursor, rows ma
 			c.snapshot = ofView(view)
 		default: // its status changed since, or its pool is lost
 			c.snapshot, err = s.find(ctx, at.ID)
-			if refused, ok := errors.AsType[*refusal](err); ok && refused.code == CodePacketNotFound {
+			if refused, ok := errors.AsType[*refusal](err); ok && refused.code == wire.CodePacketNotFound {
 				c.known, err = false, nil
 			}
 			if err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"hongbao/internal/packet"
+	"hongbao/wire"
 )
 
 // location is the authoritative source of a packet at one moment.
@@ -47,7 +48,7 @@ func (s *Server) locate(ctx context.Context, id string) (location, error) {
 	rec, rowErr := s.record(ctx, id)
 	switch {
 	case errors.Is(rowErr, packet.ErrNotFound) && unknown:
-		return location{}, refuse(CodePacketNotFound)
+		return location{}, refuse(wire.CodePacketNotFound)
 	case errors.Is(rowErr, packet.ErrNotFound):
 		return location{}, unavailable(errors.Join(err, rowErr)) // Redis has it or may have it
 	case rowErr != nil:
@@ -127,7 +128,7 @@ func (r *request) owned(id string) (snapshot, error) {
 func (r *request) own(p packet.Packet) error {
 	r.server.rememberFacts(p.ID, factsOf(p))
 	if p.App != r.caller.app.ID && !r.caller.key.Role.Staff() {
-		return refuse(CodePacketNotFound)
+		return refuse(wire.CodePacketNotFound)
 	}
 	return nil
 }
@@ -144,9 +145,6 @@ func getPacket(r *request) (answer, error) {
 	body, err := r.server.render(snap)
 	return answer{status: http.StatusOK, body: body}, err
 }
-
-// NoMembers is an optional body without members.
-type NoMembers struct{}
 
 func closePacket(r *request) (answer, error) {
 	// A malformed id is answered like an unknown one, after the body is checked.
@@ -192,5 +190,5 @@ func ended(s packet.Status) bool {
 }
 
 func notOpenYet(opensAt time.Time, pause time.Duration) *refusal {
-	return &refusal{code: CodeNotOpenYet, opensAt: opensAt, retryAfter: pause}
+	return &refusal{code: wire.CodeNotOpenYet, opensAt: opensAt, retryAfter: pause}
 }

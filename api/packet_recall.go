@@ -5,12 +5,8 @@ import (
 
 	"hongbao/internal/packet"
 	"hongbao/internal/staff"
+	"hongbao/wire"
 )
-
-// RecallDecision is the body of a recall by staff.
-type RecallDecision struct {
-	Reason string `json:"reason" minLength:"1" maxLength:"500" doc:"The reason, for the audit: 1 to 500 characters." example:"the sender was deceived, ticket 4711"`
-}
 
 // recallStaffPacket ends a packet like its app can, with actor and reason in the audit.
 func recallStaffPacket(r *request) (answer, error) {
@@ -20,7 +16,7 @@ func recallStaffPacket(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	w, err := r.staffWrite(RecallDecision(reason), reason.Reason)
+	w, err := r.staffWrite(wire.RecallDecision(reason), reason.Reason)
 	if err != nil {
 		return answer{}, err
 	}
@@ -31,7 +27,7 @@ func recallStaffPacket(r *request) (answer, error) {
 	stored, err := r.server.cfg.Store.PlanRecall(r.ctx, w, id,
 		func(ctx context.Context) (staff.Recall, error) { return r.beforeRecall(ctx, id) })
 	if err != nil || stored.Status != 0 {
-		return staffAnswer(stored, err, refuse(CodePacketNotFound))
+		return staffAnswer(stored, err, refuse(wire.CodePacketNotFound))
 	}
 	snap, err := r.server.find(r.ctx, id)
 	if err != nil {
@@ -46,7 +42,7 @@ func recallStaffPacket(r *request) (answer, error) {
 	}
 	stored.Status, stored.Body = accepted(body)
 	stored, err = r.server.cfg.Store.EndRecall(r.ctx, w, stored)
-	return staffAnswer(stored, err, refuse(CodePacketNotFound))
+	return staffAnswer(stored, err, refuse(wire.CodePacketNotFound))
 }
 
 // beforeRecall returns the effect of a recall, or the refusal by the packet's state. A packet

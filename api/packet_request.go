@@ -13,25 +13,6 @@ import (
 	"hongbao/internal/packet"
 )
 
-// CreatePacket is the body of a create, used for the OpenAPI document; createRequest is the
-// parsed form.
-type CreatePacket struct {
-	SenderID         string                      `json:"sender_id" doc:"The user who is charged: 1 to 64 bytes of UTF-8 without control characters." example:"u1" minLength:"1" maxLength:"64"`
-	TotalAmount      Amount                      `json:"total_amount" doc:"In fen, from share_count * min_share to share_count * max_share." example:"10000"`
-	ShareCount       int                         `json:"share_count" minimum:"1" maximum:"1000000" example:"10" doc:"The number of shares."`
-	Split            Nullable[SplitMode]         `json:"split" required:"false" doc:"How it is split; random by default."`
-	MinShare         Nullable[Amount]            `json:"min_share" required:"false" doc:"The smallest share in fen, 1 by default."`
-	MaxShare         Nullable[Amount]            `json:"max_share" required:"false" doc:"The largest share in fen; null: no limit."`
-	Currency         *string                     `json:"currency" required:"false" doc:"Always CNY, the default."`
-	Greeting         *string                     `json:"greeting" required:"false" maxLength:"64" doc:"At most 64 characters, no control characters."`
-	OpensAt          *time.Time                  `json:"opens_at" required:"false" doc:"When grabs begin, RFC 3339 with milliseconds; null: at once. At most 366 days ahead, and early enough that the provider can refund the charge for 60 days after the packet expires."`
-	ExpiresInSeconds *int                        `json:"expires_in_seconds" required:"false" minimum:"10" maximum:"604800" doc:"Seconds from opens_at until grabs end; 86400 by default."`
-	EligibleUserIDs  []string                    `json:"eligible_user_ids" required:"false" nullable:"true" minItems:"1" maxItems:"10000" doc:"The users who may grab, without duplicates; null: every user."`
-	Tickets          *bool                       `json:"tickets" required:"false" doc:"true: a grab needs a ticket that your app signed. Not together with eligible_user_ids; false by default."`
-	GroupID          *string                     `json:"group_id" required:"false" minLength:"1" maxLength:"64" doc:"A value of the client, returned unchanged: 1 to 64 bytes."`
-	Metadata         Nullable[map[string]string] `json:"metadata" required:"false" doc:"Values of the client, returned unchanged: strings, at most 2048 bytes of UTF-8 in all values and as many in all names."`
-}
-
 // createRequest is a create request with defaults filled in. The body hash is computed from
 // its JSON, so members and their order must never change.
 type createRequest struct {

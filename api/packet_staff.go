@@ -10,67 +10,18 @@ import (
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
+	"hongbao/wire"
 )
-
-// StaffPacket is a packet in answers to staff.
-type StaffPacket struct {
-	Packet
-	App          string                 `json:"app" doc:"The app that created it."`
-	StoredStatus Nullable[StoredStatus] `json:"stored_status" doc:"The status in MySQL; null: no row yet. status also takes the time and Redis into account."`
-	CloseReason  Nullable[string]       `json:"close_reason" doc:"Why it was ended: expired, sold_out, recalled or unopened; null before."`
-	Workflow     WorkflowLink           `json:"workflow" doc:"The Temporal workflow of the packet."`
-}
-
-// StoredStatus is the status of a packet's row.
-type StoredStatus packet.Status
-
-// StaffPackets is a page of packets.
-type StaffPackets struct {
-	Items      []StaffPacket    `json:"items" nullable:"false" doc:"Newest first. A page may have fewer items than limit; the list ends when next_cursor is null."`
-	NextCursor Nullable[string] `json:"next_cursor" doc:"The cursor of the next page; null on the last page."`
-}
-
-// Charge is the payment that funds a packet.
-type Charge struct {
-	ID           string                  `json:"id" doc:"The payment's id." example:"c3q5k9v0c1m7e2u8h4r6t0000"`
-	Amount       Fen                     `json:"amount" doc:"The amount charged to the sender."`
-	Status       PayoutStatus            `json:"status" doc:"The status; the values are those of a payout."`
-	OrderNo      Nullable[string]        `json:"order_no" doc:"The order number of the current attempt; null before the first."`
-	Provider     string                  `json:"provider" doc:"The provider." example:"sandbox"`
-	ProviderRef  Nullable[string]        `json:"provider_ref" doc:"The provider's reference; null until it is known."`
-	Failure      Nullable[PayoutFailure] `json:"failure" doc:"The failure; null unless the status is failed or returned."`
-	AttemptCount int                     `json:"attempt_count" minimum:"0" doc:"The number of attempts; each has its own order number."`
-	CreatedAt    Stamp                   `json:"created_at" doc:"When it was recorded."`
-	UpdatedAt    Stamp                   `json:"updated_at" doc:"When it last changed."`
-	Attempts     []Attempt               `json:"attempts" nullable:"false" doc:"Oldest first."`
-	Timeline     []TimelineEntry         `json:"timeline" nullable:"false" doc:"Oldest first."`
-}
-
-// PayoutSum is the count and sum of the payouts of a packet in one status.
-type PayoutSum struct {
-	Status PayoutStatus `json:"status" doc:"The status."`
-	Count  int64        `json:"count" minimum:"0" doc:"How many payouts have this status."`
-	Amount Fen          `json:"amount" doc:"The sum."`
-}
 
 // shownOfPacket is the largest number of refunds and of breaks in a packet's detail.
 const shownOfPacket = 200
 
-// StaffPacketDetail is a packet with its payments and breaks.
-type StaffPacketDetail struct {
-	StaffPacket
-	Charge  Nullable[Charge]      `json:"charge" doc:"The charge of the packet; null: not in MySQL yet."`
-	Payouts Nullable[[]PayoutSum] `json:"payouts" doc:"Its recorded payouts by status, in the order of the state machine, without empty groups. null for packets of more than 100,000 shares, because counting takes too long. /v1/staff/payouts?packet_id= lists them."`
-	Refunds []Refund              `json:"refunds" nullable:"false" doc:"Newest first, 200 at most; /v1/staff/refunds?packet_id= lists all."`
-	Breaks  []Break               `json:"breaks" nullable:"false" doc:"Newest first, 200 at most, resolved ones too; /v1/staff/breaks?packet_id= lists all."`
-}
-
-func (s *Server) renderStaffPacket(snap snapshot) (StaffPacket, error) {
+func (s *Server) renderStaffPacket(snap snapshot) (wire.StaffPacket, error) {
 	p, err := s.render(snap)
-	out := StaffPacket{Packet: p, App: snap.App, CloseReason: textOrNull(string(snap.reason)), Workflow: s.workflowLink(p.Workflow.ID)}
+	out := wire.StaffPacket{Packet: p, App: snap.App, CloseReason: textOrNull(string(snap.reason)), Workflow: s.workflowLink(p.Workflow.ID)}
 	if snap.stored != "" {
-		stored := StoredStatus(snap.stored)
-		out.StoredStatus = orNull(&stored)
+		stored := wire.StoredStatus(snap.stored)
+		out.StoredStatus = &stored
 	}
 	return out, err
 }
@@ -98,7 +49,7 @@ func listStaffPackets(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	page := StaffPackets{Items: []StaffPacket{}}
+	page := wire.List[wire.StaffPacket]{Items: []wire.StaffPacket{}}
 	if next != nil {
 		page.NextCursor = next.cursor(list, filters)
 	}
@@ -156,7 +107,7 @@ func getStaffPacket(r *request) (answer, error) {
 		return answer{}, err
 	}
 	snap, err := r.server.find(r.ctx, id)
-	if err != nil && asRefusal(err).code == CodeUnavailable { // Redis is unavailable; MySQL has the packet
+	if err != nil && asRefusal(err).code == wire.CodeUnavailable { // Redis is unavailable; MySQL has the packet
 		if rec, rowErr := r.server.record(r.ctx, id); rowErr == nil {
 			snap, err = ofRecord(rec, r.server.cfg.Now()), nil
 		}
@@ -171,7 +122,7 @@ func getStaffPacket(r *request) (answer, error) {
 		}
 		snap.stored, snap.reason = rec.Stored, cmp.Or(snap.reason, rec.Reason)
 	}
-	out := StaffPacketDetail{}
+	out := wire.StaffPacketDetail{}
 	if out.StaffPacket, err = r.server.renderStaffPacket(snap); err != nil {
 		return answer{}, err
 	}
@@ -191,11 +142,11 @@ const (
 )
 
 // addMoney adds the packet's payments and breaks from MySQL.
-func (s *Server) addMoney(ctx context.Context, id string, out *StaffPacketDetail) error {
+func (s *Server) addMoney(ctx context.Context, id string, out *wire.StaffPacketDetail) error {
 	charge, err := s.cfg.Store.Payment(ctx, payout.ID(payout.KindCharge, id, 0))
 	switch {
 	case err == nil:
-		out.Charge = orNull(s.renderCharge(charge))
+		out.Charge = s.renderCharge(charge)
 	case !errors.Is(err, packet.ErrNotFound):
 		return err
 	}
@@ -204,7 +155,7 @@ func (s *Server) addMoney(ctx context.Context, id string, out *StaffPacketDetail
 		if err != nil {
 			return err
 		}
-		out.Payouts = orNull(renderSums(sums))
+		out.Payouts = renderSums(sums)
 	}
 	rows, err := s.cfg.Store.Payments(ctx, staff.PaymentFilter{Kind: payout.KindRefund, PacketID: id, Limit: shownOfPacket})
 	if err != nil {
@@ -215,26 +166,26 @@ func (s *Server) addMoney(ctx context.Context, id string, out *StaffPacketDetail
 	if err != nil {
 		return err
 	}
-	out.Breaks = []Break{}
+	out.Breaks = []wire.Break{}
 	for _, b := range breaks {
 		out.Breaks = append(out.Breaks, renderBreak(b, s.cfg.Now()))
 	}
 	return nil
 }
 
-func renderSums(sums map[payout.Status]staff.Sum) *[]PayoutSum {
-	out := []PayoutSum{}
+func renderSums(sums map[payout.Status]staff.Sum) *[]wire.PayoutSum {
+	out := []wire.PayoutSum{}
 	for _, status := range payout.Statuses {
 		if sum, ok := sums[status]; ok {
-			out = append(out, PayoutSum{Status: PayoutStatus(status), Count: sum.Count, Amount: Fen(sum.Amount)})
+			out = append(out, wire.PayoutSum{Status: wire.PayoutStatus(status), Count: sum.Count, Amount: sum.Amount})
 		}
 	}
 	return &out
 }
 
-func (s *Server) renderCharge(d staff.PaymentDetail) *Charge {
+func (s *Server) renderCharge(d staff.PaymentDetail) *wire.Charge {
 	p := s.renderPayout(d.PaymentRow)
-	return &Charge{ID: p.ID, Amount: p.Amount, Status: p.Status, OrderNo: p.OrderNo, Provider: p.Provider, ProviderRef: p.ProviderRef,
+	return &wire.Charge{ID: p.ID, Amount: p.Amount, Status: p.Status, OrderNo: p.OrderNo, Provider: p.Provider, ProviderRef: p.ProviderRef,
 		Failure:      p.Failure,
 		AttemptCount: p.AttemptCount, CreatedAt: p.CreatedAt, UpdatedAt: p.UpdatedAt, Attempts: renderAttempts(d),
 		Timeline: storedEntries(d, payout.EventPacketRecorded)}

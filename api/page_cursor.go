@@ -19,7 +19,7 @@ type placeCursor struct {
 // place is the position at which the next page of a list begins.
 type place struct{ packet.Cursor }
 
-func (p place) cursor(list string, filters map[string]string) Nullable[string] {
+func (p place) cursor(list string, filters map[string]string) *string {
 	return encodeCursor(placeCursor{List: list, Filters: filters, At: p.At.UnixMilli(), ID: p.ID})
 }
 

@@ -42,7 +42,7 @@ func TestYearOf(t *testing.T) {
 func TestResume(t *testing.T) {
 	at := place{packet.Cursor{At: time.UnixMilli(1771200000123).UTC(), ID: packet.NewID([]byte("s"), "k")}}
 	both := map[string]string{"sender_id": "u", "status": "open"}
-	cursor := *at.cursor("packets", both).Value
+	cursor := *at.cursor("packets", both)
 	for name, tc := range map[string]struct {
 		list   string
 		cursor string
@@ -53,13 +53,13 @@ func TestResume(t *testing.T) {
 		"one repeated":     {"packets", cursor, map[string]string{"status": "open"}, true},
 		"none repeated":    {"packets", cursor, nil, true},
 		"another value":    {"packets", cursor, map[string]string{"status": "closed"}, false},
-		"one more":         {"packets", *at.cursor("packets", nil).Value, map[string]string{"status": "open"}, false},
-		"no filters":       {"packets", *at.cursor("packets", nil).Value, nil, true},
+		"one more":         {"packets", *at.cursor("packets", nil), map[string]string{"status": "open"}, false},
+		"no filters":       {"packets", *at.cursor("packets", nil), nil, true},
 		"another list":     {"sent", cursor, nil, false},
-		"another list's":   {"packets", *encodeCursor(grabCursor{PacketID: at.ID}).Value, nil, false},
-		"no id":            {"packets", *place{packet.Cursor{At: at.At}}.cursor("packets", nil).Value, nil, false},
-		"before time":      {"packets", *place{packet.Cursor{At: time.UnixMilli(-1), ID: at.ID}}.cursor("packets", nil).Value, nil, false},
-		"after time": {"packets", *place{packet.Cursor{At: time.UnixMilli(maxMs + 1), ID: at.ID}}.cursor("packets", nil).Value, nil,
+		"another list's":   {"packets", *encodeCursor(grabCursor{PacketID: at.ID}), nil, false},
+		"no id":            {"packets", *place{packet.Cursor{At: at.At}}.cursor("packets", nil), nil, false},
+		"before time":      {"packets", *place{packet.Cursor{At: time.UnixMilli(-1), ID: at.ID}}.cursor("packets", nil), nil, false},
+		"after time": {"packets", *place{packet.Cursor{At: time.UnixMilli(maxMs + 1), ID: at.ID}}.cursor("packets", nil), nil,
 			false},
 		"not made by us":     {"packets", "e30", nil, false},
 		"a beginning's none": {"packets", "", both, true},

@@ -16,75 +16,35 @@ import (
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
+	"hongbao/wire"
 )
 
 // maxNamed is how many payments a bulk decision can list by id.
 const maxNamed = 100
 
-// BulkFilter is the filter of a bulk retry of payouts, as in the list of payouts.
-type BulkFilter struct {
-	Status           PayoutStatus `json:"status,omitempty" doc:"Payouts in this status; by default failed and returned."`
-	PacketID         string       `json:"packet_id,omitempty" doc:"Payouts of this packet."`
-	UserID           string       `json:"user_id,omitempty" doc:"Payouts to this user."`
-	OrderNo          string       `json:"order_no,omitempty" doc:"The payout with this order number in any attempt."`
-	FailureCode      string       `json:"failure_code,omitempty" doc:"Payouts that failed with this code." example:"account_frozen"`
-	OlderThanSeconds *int64       `json:"older_than_seconds,omitempty" nullable:"false" minimum:"0" maximum:"8589934592" doc:"Payouts created at least this many seconds ago."`
-	AmountMin        *Fen         `json:"amount_min,omitempty" nullable:"false" doc:"Payouts of this many fen or more."`
-	AmountMax        *Fen         `json:"amount_max,omitempty" nullable:"false" doc:"Payouts of this many fen or less."`
-	IDs              []string     `json:"payout_ids,omitempty" nullable:"false" maxItems:"100" doc:"Exactly these payouts, in any status; no other member is then allowed."`
-}
-
-// IsZero reports whether a filter selects everything.
-func (f BulkFilter) IsZero() bool { return reflect.ValueOf(f).IsZero() }
-
-// BulkRetry is the body of a bulk retry.
-type BulkRetry struct {
-	Filter BulkFilter `json:"filter" doc:"The filter of the payouts, with at least one member."`
-	Reason string     `json:"reason" minLength:"1" maxLength:"500" doc:"The reason, for the audit: 1 to 500 characters." example:"bank was down, incident 17"`
-	DryRun bool       `json:"dry_run,omitempty" default:"true" doc:"true: return what would happen and decide nothing."`
-}
-
-// BulkItem is the result for one payout.
-type BulkItem struct {
-	ID          string           `json:"payout_id" doc:"The payout."`
-	Result      string           `json:"result" enum:"would_retry,retried,needs_approval,skipped" doc:"would_retry: in a dry run. retried: the retry is decided. needs_approval: a second person has to approve, or would have to in a dry run. skipped: not possible."`
-	Code        Nullable[string] `json:"code" doc:"Of skipped: not_retryable, also for a retry that needs evidence, or decision_pending; otherwise the failure code."`
-	OrderNo     Nullable[string] `json:"order_no" doc:"The order number that is sent after the queries; null when skipped."`
-	SameOrderNo bool             `json:"same_order_no" doc:"The order number is that of the last attempt, which the provider never received."`
-}
-
-// BulkRetried is the answer to a bulk retry.
-type BulkRetried struct {
-	DryRun bool       `json:"dry_run" doc:"true: nothing was decided."`
-	Count  int        `json:"count" minimum:"0" doc:"How many are retried or wait for a second person, or would in a dry run."`
-	Amount TotalFen   `json:"amount" doc:"The sum of these."`
-	More   bool       `json:"more" doc:"true: more than the 200 payouts of one call match."`
-	Items  []BulkItem `json:"items" nullable:"false" doc:"Newest payout first."`
-}
-
 // bulkOf describes the kind of payment of a bulk retry: payouts or refunds.
 type bulkOf struct {
 	staff.PaymentFilter
 	ids, one string // the member with the ids, and the noun of one item
-	missing  Code
-	answer   func(BulkRetried) any
+	missing  wire.Code
+	answer   func(wire.BulkRetried) any
 }
 
 var bulkPayouts = bulkOf{PaymentFilter: staff.PaymentFilter{Kind: payout.KindPayout, IncludeHonours: true},
 	ids: "payout_ids", one: "a payout",
-	missing: CodePayoutNotFound,
-	answer:  func(b BulkRetried) any { return b }}
+	missing: wire.CodePayoutNotFound,
+	answer:  func(b wire.BulkRetried) any { return b }}
 
-func (of bulkOf) read(body []byte, now time.Time) (BulkRetry, staff.PaymentFilter, error) {
+func (of bulkOf) read(body []byte, now time.Time) (wire.BulkRetry, staff.PaymentFilter, error) {
 	o, err := readObject(body)
 	if err != nil {
-		return BulkRetry{}, staff.PaymentFilter{}, err
+		return wire.BulkRetry{}, staff.PaymentFilter{}, err
 	}
 	return of.from(o, now)
 }
 
-func (of bulkOf) from(o *object, now time.Time) (BulkRetry, staff.PaymentFilter, error) {
-	out, f := BulkRetry{DryRun: true}, of.PaymentFilter
+func (of bulkOf) from(o *object, now time.Time) (wire.BulkRetry, staff.PaymentFilter, error) {
+	out, f := wire.BulkRetry{DryRun: true}, of.PaymentFilter
 	if value, ok := o.get("filter", true); ok {
 		if value.Kind() != '{' {
 			o.fault("filter", fault{faultType, "must be an object"})
@@ -92,7 +52,7 @@ func (of bulkOf) from(o *object, now time.Time) (BulkRetry, staff.PaymentFilter,
 			in := &object{prefix: "filter.", members: membersOf(value), faults: o.faults}
 			in.rejectDuplicates()
 			out.Filter, f = of.filter(in, now)
-			if in.rejectUnknown(); len(*o.faults) == 0 && out.Filter.IsZero() {
+			if in.rejectUnknown(); len(*o.faults) == 0 && reflect.ValueOf(out.Filter).IsZero() {
 				o.fault("filter", fault{faultRequired, "must have at least one member"})
 			}
 		}
@@ -102,20 +62,21 @@ func (of bulkOf) from(o *object, now time.Time) (BulkRetry, staff.PaymentFilter,
 	return out, f, o.done()
 }
 
-func (of bulkOf) filter(in *object, now time.Time) (BulkFilter, staff.PaymentFilter) {
+func (of bulkOf) filter(in *object, now time.Time) (wire.BulkFilter, staff.PaymentFilter) {
 	f := of.PaymentFilter
 	f.Status = payout.Status(valueOr(in.text("status", false, checkStatus), ""))
 	f.PacketID = valueOr(in.text("packet_id", false, checkFilter), "")
 	f.UserID = valueOr(in.text("user_id", false, checkID), "")
 	f.OrderNo = valueOr(in.text("order_no", false, checkFilter), "")
 	f.FailureCode = valueOr(in.text("failure_code", false, checkCode), "")
-	out := BulkFilter{Status: PayoutStatus(f.Status), PacketID: f.PacketID, UserID: f.UserID, OrderNo: f.OrderNo, FailureCode: f.FailureCode}
+	out := wire.BulkFilter{Status: wire.PayoutStatus(f.Status), PacketID: f.PacketID, UserID: f.UserID, OrderNo: f.OrderNo,
+		FailureCode: f.FailureCode}
 	out.OlderThanSeconds = in.integer("older_than_seconds", false, 0, maxAge)
 	if out.OlderThanSeconds != nil {
 		f.CreatedTo = now.Add(-time.Duration(*out.OlderThanSeconds) * time.Second)
 	}
 	low, high := in.integer("amount_min", false, 0, int64(money.Max)), in.integer("amount_max", false, 0, int64(money.Max))
-	out.AmountMin, out.AmountMax = (*Fen)(low), (*Fen)(high)
+	out.AmountMin, out.AmountMax = (*money.Fen)(low), (*money.Fen)(high)
 	if low != nil {
 		f.AmountMin = money.Fen(*low)
 	}
@@ -129,7 +90,7 @@ func (of bulkOf) filter(in *object, now time.Time) (BulkFilter, staff.PaymentFil
 		}
 	}
 	if ids := in.list(of.ids, maxNamed, of.checkID); ids != nil {
-		alone := BulkFilter{IDs: ids}
+		alone := wire.BulkFilter{IDs: ids}
 		if out.IDs = ids; !reflect.DeepEqual(out, alone) {
 			in.fault(of.ids, fault{faultFormat, "must be the only member"})
 		}
@@ -149,7 +110,7 @@ func (r *request) retryMany(of bulkOf) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	out := BulkRetried{DryRun: body.DryRun, Items: []BulkItem{}}
+	out := wire.BulkRetried{DryRun: body.DryRun, Items: []wire.BulkItem{}}
 	return r.decideMany(bulk{
 		body: body, reason: body.Reason, named: body.Filter.IDs, missing: refuse(of.missing),
 		check: func(ids []string) error { return r.checkNamed(ids, of) },
@@ -161,7 +122,7 @@ func (r *request) retryMany(of bulkOf) (answer, error) {
 			}
 			if item.Result != bulkSkipped {
 				out.Count++
-				out.Amount = TotalFen(money.Fen(out.Amount).Plus(amount))
+				out.Amount = out.Amount.Plus(amount)
 			}
 			out.Items = append(out.Items, item)
 			return nil
@@ -187,7 +148,7 @@ func (r *request) checkNamed(ids []string, of bulkOf) error {
 	for i, id := range ids {
 		_, err := r.server.cfg.Store.Payment(ctx, id)
 		if errors.Is(err, packet.ErrNotFound) {
-			return invalid(FieldError{fmt.Sprintf("filter.%s[%d]", of.ids, i), faultFormat, "is not the id of " + of.one})
+			return invalidField(fmt.Sprintf("filter.%s[%d]", of.ids, i), faultFormat, "is not the id of "+of.one)
 		}
 		if err != nil {
 			return err
@@ -235,18 +196,18 @@ func (r *request) bulkIDs(f staff.PaymentFilter) (ids []string, more bool, err e
 }
 
 // bulkItem decides about one payout, or returns what would be decided.
-func (r *request) bulkItem(w staff.Write, id string, dryRun bool) (BulkItem, money.Fen, error) {
+func (r *request) bulkItem(w staff.Write, id string, dryRun bool) (wire.BulkItem, money.Fen, error) {
 	c := payout.DecisionRequest{Kind: payout.DecisionRetry, ApproveFrom: r.server.cfg.ApprovalAmount}
 	store := r.server.cfg.Store
 	d, err := store.Payment(r.ctx, id)
 	if err != nil {
-		return BulkItem{}, 0, err // it was listed before
+		return wire.BulkItem{}, 0, err // it was listed before
 	}
 	v, refused := store.PreviewDecision(r.ctx, id, c)
 	if refused != nil && !refusedByState(refused) {
-		return BulkItem{}, 0, refused
+		return wire.BulkItem{}, 0, refused
 	}
-	item := BulkItem{ID: id, Result: bulkWould, OrderNo: textOrNull(v.OrderNo), SameOrderNo: v.SameOrderNo}
+	item := wire.BulkItem{ID: id, Result: bulkWould, OrderNo: textOrNull(v.OrderNo), SameOrderNo: v.SameOrderNo}
 	if d.Failure != nil {
 		item.Code = textOrNull(d.Failure.Code)
 	}
@@ -257,7 +218,7 @@ func (r *request) bulkItem(w staff.Write, id string, dryRun bool) (BulkItem, mon
 		refused = payout.ErrEvidenceRequired
 	}
 	if dryRun || v.NeedsEvidence {
-		return item.orSkipped(refused), d.Amount, nil
+		return itemOrSkipped(item, refused), d.Amount, nil
 	}
 	item, err = r.bulkDecide(w, id, c, item)
 	return item, d.Amount, err
@@ -271,10 +232,10 @@ func refusedByState(err error) bool {
 // bulkDecide decides about one payout, also when the preview refused it. There is one decision
 // per key and payout, whose item is stored, so that a repeated call decides nothing twice and
 // returns the same.
-func (r *request) bulkDecide(w staff.Write, id string, c payout.DecisionRequest, item BulkItem) (BulkItem, error) {
+func (r *request) bulkDecide(w staff.Write, id string, c payout.DecisionRequest, item wire.BulkItem) (wire.BulkItem, error) {
 	w.Route += "/" + id
 	stored, err := r.server.cfg.Store.Decide(r.ctx, w, id, c, func(d *staff.Decision, _ staff.PaymentRow, refused error) (int, []byte) {
-		one := item.orSkipped(refused)
+		one := itemOrSkipped(item, refused)
 		if refused == nil {
 			if one.Result = bulkRetried; d.Status == payout.DecisionWaiting {
 				one.Result = bulkApproval
@@ -284,7 +245,7 @@ func (r *request) bulkDecide(w staff.Write, id string, c payout.DecisionRequest,
 		return http.StatusOK, raw
 	})
 	if errors.Is(err, payout.ErrEvidenceRequired) { // since the preview
-		return item.orSkipped(err), nil
+		return itemOrSkipped(item, err), nil
 	}
 	if err != nil {
 		return item, err
@@ -295,23 +256,23 @@ func (r *request) bulkDecide(w staff.Write, id string, c payout.DecisionRequest,
 	return item, nil
 }
 
-// orSkipped returns the item, or a skipped item when the status refuses the decision.
-func (i BulkItem) orSkipped(refused error) BulkItem {
+// itemOrSkipped returns the item, or a skipped item when the status refuses the decision.
+func itemOrSkipped(i wire.BulkItem, refused error) wire.BulkItem {
 	if refused == nil {
 		return i
 	}
-	return BulkItem{ID: i.ID, Result: bulkSkipped, Code: textOrNull(string(skippedCode(refused))), OrderNo: textOrNull("")}
+	return wire.BulkItem{ID: i.ID, Result: bulkSkipped, Code: textOrNull(string(skippedCode(refused))), OrderNo: textOrNull("")}
 }
 
 // skippedCode says why the state refuses a decision.
-func skippedCode(refused error) Code {
+func skippedCode(refused error) wire.Code {
 	switch {
 	case errors.Is(refused, payout.ErrDecisionPending):
-		return CodeDecisionPending
+		return wire.CodeDecisionPending
 	case errors.Is(refused, payout.ErrDecisionChanged):
-		return CodeDecisionChanged
+		return wire.CodeDecisionChanged
 	case errors.Is(refused, payout.ErrHeld):
-		return CodeHeld
+		return wire.CodeHeld
 	}
-	return CodeNotRetryable
+	return wire.CodeNotRetryable
 }

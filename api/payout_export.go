@@ -7,6 +7,8 @@ import (
 
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
+
+	"hongbao/wire"
 )
 
 // payoutColumns are the members of a Payout, one per column, followed by columns formatted for
@@ -24,7 +26,7 @@ var paymentColumns = []string{
 }
 
 // paymentCells returns the cells of paymentColumns.
-func paymentCells(r staff.PaymentRow, link WorkflowLink, form fileForm) []string {
+func paymentCells(r staff.PaymentRow, link wire.WorkflowLink, form fileForm) []string {
 	failure := make([]string, 4)
 	if f := r.Failure; f != nil {
 		failure = []string{cell(f.Code), cell(f.Message), strconv.FormatBool(f.Retryable), cell(f.NextAction)}
@@ -32,7 +34,7 @@ func paymentCells(r staff.PaymentRow, link WorkflowLink, form fileForm) []string
 	return slices.Concat(
 		[]string{strconv.FormatInt(int64(r.Amount), 10), r.Currency, string(r.Status), cell(r.OrderNo), cell(r.Provider),
 			cell(r.ProviderRef)}, failure,
-		[]string{strconv.Itoa(r.AttemptCount), Stamp(r.CreatedAt).String(), Stamp(r.UpdatedAt).String(), cell(link.ID), link.URL,
+		[]string{strconv.Itoa(r.AttemptCount), wire.At(r.CreatedAt).String(), wire.At(r.UpdatedAt).String(), cell(link.ID), link.URL,
 			r.Amount.String(), form.local(r.CreatedAt), form.local(r.UpdatedAt), form.zone.String()})
 }
 

@@ -14,6 +14,8 @@ import (
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
+
+	"hongbao/wire"
 )
 
 // listTimeout bounds the read of a page of payments.
@@ -90,7 +92,7 @@ func (q *query) late(f *staff.PaymentFilter, kind payout.Kind, now time.Time) {
 }
 
 // paymentPage reads the requested page of payments of one kind.
-func (r *request) paymentPage(kind payout.Kind) (rows []staff.PaymentRow, next Nullable[string], err error) {
+func (r *request) paymentPage(kind payout.Kind) (rows []staff.PaymentRow, next *string, err error) {
 	now := r.server.cfg.Now().UTC()
 	q := readQuery(r)
 	filter := readFilter(q, now)
@@ -127,7 +129,7 @@ func listPayouts(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	page := Payouts{Items: []Payout{}, NextCursor: next}
+	page := wire.List[wire.Payout]{Items: []wire.Payout{}, NextCursor: next}
 	for _, row := range rows {
 		page.Items = append(page.Items, r.server.renderPayout(row))
 	}
@@ -169,11 +171,11 @@ func isOf(kind, among payout.Kind) bool {
 
 // payoutID returns the payout id of the path.
 func (r *request) payoutID() (string, error) {
-	return r.paymentID(payout.KindPayout, CodePayoutNotFound)
+	return r.paymentID(payout.KindPayout, wire.CodePayoutNotFound)
 }
 
 // paymentID returns the id of a payment of one kind; any other id in the path is not found.
-func (r *request) paymentID(kind payout.Kind, missing Code) (string, error) {
+func (r *request) paymentID(kind payout.Kind, missing wire.Code) (string, error) {
 	id, err := url.PathUnescape(r.c.Params("id"))
 	if err != nil {
 		return "", refuse(missing)
@@ -190,14 +192,14 @@ func getPayout(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	d, err := r.payment(id, CodePayoutNotFound)
-	if refused, ok := errors.AsType[*refusal](err); ok && refused.code == CodePayoutNotFound {
+	d, err := r.payment(id, wire.CodePayoutNotFound)
+	if refused, ok := errors.AsType[*refusal](err); ok && refused.code == wire.CodePayoutNotFound {
 		return r.getUnbooked(id, err)
 	}
 	if err != nil {
 		return answer{}, err
 	}
-	out := PayoutDetail{Payout: r.server.renderPayout(d.PaymentRow), Attempts: renderAttempts(d)}
+	out := wire.PayoutDetail{Payout: r.server.renderPayout(d.PaymentRow), Attempts: renderAttempts(d)}
 	began := payout.EventClaimBooked
 	if d.Kind == payout.KindHonour {
 		began = payout.EventClaimConflict
@@ -212,7 +214,7 @@ func getPayout(r *request) (answer, error) {
 }
 
 // payment reads a payment with its attempts and history.
-func (r *request) payment(id string, missing Code) (staff.PaymentDetail, error) {
+func (r *request) payment(id string, missing wire.Code) (staff.PaymentDetail, error) {
 	ctx, cancel := context.WithTimeout(r.ctx, readTimeout)
 	defer cancel()
 	d, err := r.server.cfg.Store.Payment(ctx, id)

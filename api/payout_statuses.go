@@ -6,18 +6,9 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"hongbao/wire"
 )
-
-// PayoutStatuses are the statuses of several payouts.
-type PayoutStatuses struct {
-	Items []PayoutAt `json:"items" nullable:"false" doc:"In the order of the requested ids, without unknown ids."`
-}
-
-// PayoutAt is the status of a payout.
-type PayoutAt struct {
-	ID     string       `json:"id" doc:"The payout's id." example:"p3q5k9v0c1m7e2u8h4r6t0003"`
-	Status PayoutStatus `json:"status" doc:"The status; see the payout of a claim."`
-}
 
 // payoutIDsParam lists payouts; their number is bounded by the length of a request line.
 var payoutIDsParam = param{in: "query", name: "ids", required: true, schema: "",
@@ -42,11 +33,11 @@ func (of bulkOf) checkIDs(text string) *fault {
 }
 
 func getPayoutStatuses(r *request) (answer, error) {
-	return r.statuses(bulkPayouts, func(found []PayoutAt) any { return PayoutStatuses{Items: found} })
+	return r.statuses(bulkPayouts, func(found []wire.PayoutAt) any { return wire.PayoutStatuses{Items: found} })
 }
 
 // statuses answers with the statuses of the ids in the query.
-func (r *request) statuses(of bulkOf, body func([]PayoutAt) any) (answer, error) {
+func (r *request) statuses(of bulkOf, body func([]wire.PayoutAt) any) (answer, error) {
 	q := readQuery(r)
 	text := q.text("ids", of.checkIDs)
 	if text == "" && len(q.faults) == 0 {
@@ -62,10 +53,10 @@ func (r *request) statuses(of bulkOf, body func([]PayoutAt) any) (answer, error)
 	if err != nil {
 		return answer{}, err
 	}
-	out := []PayoutAt{}
+	out := []wire.PayoutAt{}
 	for _, id := range ids {
 		if status, ok := found[id]; ok {
-			out = append(out, PayoutAt{ID: id, Status: PayoutStatus(status)})
+			out = append(out, wire.PayoutAt{ID: id, Status: wire.PayoutStatus(status)})
 		}
 	}
 	return answer{status: http.StatusOK, body: body(out)}, nil

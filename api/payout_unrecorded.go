@@ -7,6 +7,8 @@ import (
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
+
+	"hongbao/wire"
 )
 
 // getUnbooked answers for a payout that MySQL does not have: its claim may be acknowledged in
@@ -23,12 +25,12 @@ func (r *request) getUnbooked(id string, missing error) (answer, error) {
 	row := staff.PaymentRow{Payment: payout.Payment{ID: id, PacketID: c.PacketID, UserID: c.UserID, ShareIndex: c.ShareIndex, Amount: c.Amount,
 		Currency: packet.CurrencyCNY,
 		Status:   payout.StatusPending, Provider: r.server.cfg.Provider.Name(), CreatedAt: c.ClaimedAt, UpdatedAt: c.ClaimedAt}}
-	out := PayoutDetail{Payout: r.server.renderPayout(row), Attempts: []Attempt{},
-		Retry: RetryPreview{Code: textOrNull(string(CodeNotRetryable))}}
+	out := wire.PayoutDetail{Payout: r.server.renderPayout(row), Attempts: []wire.Attempt{},
+		Retry: wire.RetryPreview{Code: textOrNull(string(wire.CodeNotRetryable))}}
 	out.Temporal = r.runsOf(out.Workflow.ID)
 	out.Timeline = append(redisEntries(payout.KindPayout, staff.Timeline{AcknowledgedAt: c.ClaimedAt}),
 		newTimelineEntry(payout.Event{At: c.ClaimedAt, Source: "redis", Event: payout.EventNotBooked}))
-	out.Timeline = sortByTime(append(out.Timeline, out.Temporal.entries()...))
+	out.Timeline = sortByTime(append(out.Timeline, runEntries(out.Temporal)...))
 	return answer{status: http.StatusOK, body: out}, nil
 }
 

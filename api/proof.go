@@ -11,79 +11,8 @@ import (
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
+	"hongbao/wire"
 )
-
-// Proof is where the money of a packet is, by three independent sources.
-type Proof struct {
-	PacketID  string `json:"packet_id" doc:"The packet."`
-	Total     Fen    `json:"total" doc:"The amount charged to the sender: total_amount, or 0 while the packet is funding or rejected." example:"10000"`
-	Paid      Fen    `json:"paid" doc:"Paid to recipients, including payments by other means and cancelled payouts that reached them after all, without returned amounts." example:"1288"`
-	Owed      Fen    `json:"owed" doc:"Claimed and not paid: pending, sending, unknown, awaiting_recipient, failed, returned."`
-	Remaining Fen    `json:"remaining" doc:"In the packet: not claimed, or claimed and not recorded yet (then also in in_flight)." example:"8712"`
-	Refunding Fen    `json:"refunding" doc:"Being refunded to the sender: remainder and cancelled payouts."`
-	Refunded  Fen    `json:"refunded" doc:"Refunded to the sender, or returned with the charge."`
-	Balanced  bool   `json:"balanced" doc:"true: the ledger adds up to total, and Redis and the provider agree with it; differences is empty."`
-	InFlight  Fen    `json:"in_flight" doc:"What running steps explain: claims in Redis that are not recorded yet, money that the provider moved for payments without an answer, and returned amounts that are recent or being queried."`
-
-	Promises    ProofPromises `json:"promises" doc:"Share conflicts: acknowledged claims that could not be recorded. They are not money of the packet and count in no other figure."`
-	Sources     ProofSources  `json:"sources" doc:"The figures of each source."`
-	Differences []Difference  `json:"differences" nullable:"false" doc:"Differences that no running step explains; empty when balanced."`
-}
-
-// ProofPromises are the share conflicts of a packet: acknowledged claims that could not be
-// recorded, because the share is taken or the books are closed. Honoured ones are paid with
-// our own money: honoured = owed + paid + voided.
-type ProofPromises struct {
-	Count    int64 `json:"count" doc:"The count, in any status." example:"0"`
-	Amount   Fen   `json:"amount" doc:"The sum of the acknowledged amounts." example:"0"`
-	Honoured Fen   `json:"honoured" doc:"The part that is paid with our own money."`
-	Owed     Fen   `json:"owed" doc:"Of honoured: not paid yet."`
-	Paid     Fen   `json:"paid" doc:"Of honoured: paid, including payments by other means, without returned amounts."`
-	Voided   Fen   `json:"voided" doc:"Of honoured: voided later."`
-}
-
-// ProofSources are the figures of each source.
-type ProofSources struct {
-	Ledger   LedgerFigures         `json:"ledger" doc:"The ledger in MySQL."`
-	Redis    Nullable[PoolFigures] `json:"redis" doc:"The pool; null: it is no longer in Redis."`
-	Provider ProviderFigures       `json:"provider" doc:"The provider's figures."`
-}
-
-// LedgerFigures are balances of the packet's accounts and sums of its ledger entries.
-type LedgerFigures struct {
-	Holding   int64 `json:"holding" doc:"Account balance: charged, neither claimed nor being refunded." example:"8712"`
-	Owed      int64 `json:"owed" doc:"Account balance: claimed, neither paid nor cancelled."`
-	Refunding int64 `json:"refunding" doc:"Account balance: being refunded."`
-	Outside   int64 `json:"outside" doc:"Account balance: paid by other means."`
-	Suspense  int64 `json:"suspense" doc:"Account balance: moved twice; 0, or negative with a break."`
-	Provider  int64 `json:"provider" doc:"Account balance: minus the money that we hold." example:"-8712"`
-	Charged   Fen   `json:"charged" doc:"Sum of the ledger entries." example:"10000"`
-	Claimed   Fen   `json:"claimed" doc:"Sum of the ledger entries." example:"1288"`
-	Paid      Fen   `json:"paid" doc:"Sum of the ledger entries, by the provider." example:"1288"`
-	Returned  Fen   `json:"returned" doc:"Sum of the ledger entries: returned after success, including returned refunds and charges."`
-	Refunded  Fen   `json:"refunded" doc:"Sum of the ledger entries."`
-}
-
-// PoolFigures are the figures of Redis.
-type PoolFigures struct {
-	Claimed   Fen `json:"claimed" doc:"The sum of all claims."`
-	Remaining Fen `json:"remaining" doc:"total_amount - claimed."`
-}
-
-// ProviderFigures are the sums of the provider's own movements.
-type ProviderFigures struct {
-	Charged     Fen `json:"charged" doc:"Charged to the sender." example:"10000"`
-	Transferred Fen `json:"transferred" doc:"Paid to recipients." example:"1288"`
-	Returned    Fen `json:"returned" doc:"Returned transfers, refunds and charges."`
-	Refunded    Fen `json:"refunded" doc:"Refunded to the sender."`
-}
-
-// Difference is a difference that no running step explains.
-type Difference struct {
-	What     string `json:"what" doc:"The two figures." example:"provider transferred, ledger paid"`
-	Expected int64  `json:"expected" doc:"The figure of the ledger, or the computed figure."`
-	Actual   int64  `json:"actual" doc:"The figure found."`
-}
 
 // A difference is reported when the last of proofLooks reads still has it: the sources cannot
 // be read at one instant, and a step may run between two reads.
@@ -134,27 +63,27 @@ type evidence struct {
 
 // prove reads all sources once. It reads row and ledger before Redis and the provider, so that
 // the latter can only be ahead.
-func (s *Server) prove(ctx context.Context, id string, look int) (Proof, error) {
+func (s *Server) prove(ctx context.Context, id string, look int) (wire.Proof, error) {
 	var e evidence
 	var err error
 	if e.rec, err = s.row(ctx, id); err != nil && !errors.Is(err, packet.ErrNotFound) {
-		return Proof{}, err
+		return wire.Proof{}, err
 	}
 	if e.ledger, err = s.cfg.Store.Balances(ctx, id); err != nil {
-		return Proof{}, err
+		return wire.Proof{}, err
 	}
 	if e.promised, err = s.cfg.Store.ShareConflicts(ctx, id); err != nil {
-		return Proof{}, err
+		return wire.Proof{}, err
 	}
 	view, err := s.cfg.Pool.View(ctx, id)
 	switch {
 	case err == nil && !view.Retired:
 		e.view = &view
 	case err != nil && !errors.Is(err, packet.ErrNotFound):
-		return Proof{}, err
+		return wire.Proof{}, err
 	}
 	if e.provider, err = s.cfg.Provider.Totals(ctx, id); err != nil {
-		return Proof{}, unavailable(err)
+		return wire.Proof{}, unavailable(err)
 	}
 	a := proofCheck{server: s, id: id, look: look, evidence: e}
 	a.promises = promisesOf(e.promised, e.ledger.Honours)
@@ -163,7 +92,7 @@ func (s *Server) prove(ctx context.Context, id string, look int) (Proof, error) 
 	a.checkLedger()
 	a.checkPool()
 	if err := a.checkProvider(ctx); err != nil {
-		return Proof{}, err
+		return wire.Proof{}, err
 	}
 	a.proof.Balanced = len(a.proof.Differences) == 0
 	return a.proof, nil
@@ -174,64 +103,64 @@ type proofCheck struct {
 	evidence
 	server *Server
 	id     string
-	proof  Proof
+	proof  wire.Proof
 
-	promises ProofPromises
+	promises wire.ProofPromises
 	look     int // number of the read within the request, from 1
 	asks     int // see pendingReturns
 }
 
 // promisesOf renders the share conflicts of a packet with their ledger entries.
-func promisesOf(m payout.ShareConflicts, by map[payout.TransferKind]money.Fen) ProofPromises {
-	p := ProofPromises{Count: m.Count, Amount: Fen(m.Amount), Honoured: Fen(by[payout.PostHonoured]), Voided: Fen(by[payout.PostVoided])}
-	p.Paid = Fen(by[payout.PostPaid] - by[payout.PostReturned] + by[payout.PostPaidOutside])
+func promisesOf(m payout.ShareConflicts, by map[payout.TransferKind]money.Fen) wire.ProofPromises {
+	p := wire.ProofPromises{Count: m.Count, Amount: m.Amount, Honoured: by[payout.PostHonoured], Voided: by[payout.PostVoided]}
+	p.Paid = by[payout.PostPaid] - by[payout.PostReturned] + by[payout.PostPaidOutside]
 	p.Owed = p.Honoured - p.Paid - p.Voided
 	return p
 }
 
-func (a *proofCheck) figures() Proof {
+func (a *proofCheck) figures() wire.Proof {
 	by, of := a.ledger.ByKind, a.ledger.ByAccount
-	p := Proof{
-		PacketID: a.id, Total: Fen(by[payout.PostCharge]),
-		Paid: Fen(a.ledger.Paid()), Owed: Fen(of[payout.AccountOwed]),
-		Remaining: Fen(of[payout.AccountHolding]), Refunding: Fen(of[payout.AccountRefunding]),
-		Refunded: Fen(a.ledger.Refunded()), Promises: a.promises,
-		Differences: []Difference{},
+	p := wire.Proof{
+		PacketID: a.id, Total: by[payout.PostCharge],
+		Paid: a.ledger.Paid(), Owed: of[payout.AccountOwed],
+		Remaining: of[payout.AccountHolding], Refunding: of[payout.AccountRefunding],
+		Refunded: a.ledger.Refunded(), Promises: a.promises,
+		Differences: []wire.Difference{},
 	}
-	p.Sources = ProofSources{
-		Ledger: LedgerFigures{
+	p.Sources = wire.ProofSources{
+		Ledger: wire.LedgerFigures{
 			Holding: int64(of[payout.AccountHolding]), Owed: int64(of[payout.AccountOwed]), Refunding: int64(of[payout.AccountRefunding]),
 			Outside: int64(of[payout.AccountOutside]), Suspense: int64(of[payout.AccountSuspense]), Provider: int64(of[payout.AccountProvider]),
-			Charged: Fen(by[payout.PostCharge]), Claimed: Fen(by[payout.PostClaim]), Paid: Fen(by[payout.PostPaid]),
-			Returned: Fen(returns(by)), Refunded: Fen(by[payout.PostRefunded]),
+			Charged: by[payout.PostCharge], Claimed: by[payout.PostClaim], Paid: by[payout.PostPaid],
+			Returned: returns(by), Refunded: by[payout.PostRefunded],
 		},
-		Provider: ProviderFigures{Charged: Fen(a.provider.Charged), Transferred: Fen(a.provider.Transferred),
-			Returned: Fen(a.provider.Returned), Refunded: Fen(a.provider.Refunded)},
+		Provider: wire.ProviderFigures{Charged: a.provider.Charged, Transferred: a.provider.Transferred,
+			Returned: a.provider.Returned, Refunded: a.provider.Refunded},
 	}
 	if a.view != nil {
-		p.Sources.Redis = orNull(&PoolFigures{Claimed: Fen(a.view.ClaimedAmount),
-			Remaining: Fen(a.view.Packet.TotalAmount - a.view.ClaimedAmount)})
+		p.Sources.Redis = &wire.PoolFigures{Claimed: a.view.ClaimedAmount,
+			Remaining: a.view.Packet.TotalAmount - a.view.ClaimedAmount}
 	}
 	return p
 }
 
 func (a *proofCheck) differ(what string, expected, actual money.Fen) {
 	if expected != actual {
-		a.proof.Differences = append(a.proof.Differences, Difference{What: what, Expected: int64(expected), Actual: int64(actual)})
+		a.proof.Differences = append(a.proof.Differences, wire.Difference{What: what, Expected: int64(expected), Actual: int64(actual)})
 	}
 }
 
 // checkLedger checks that the parts add up to the total and no account is negative.
 func (a *proofCheck) checkLedger() {
 	p := &a.proof
-	a.differ("ledger: total and its parts", money.Fen(p.Total), money.Fen(p.Paid+p.Owed+p.Remaining+p.Refunding+p.Refunded))
+	a.differ("ledger: total and its parts", p.Total, p.Paid+p.Owed+p.Remaining+p.Refunding+p.Refunded)
 	for _, account := range []payout.Account{payout.AccountHolding, payout.AccountOwed, payout.AccountRefunding} {
 		if balance := a.ledger.ByAccount[account]; balance < 0 {
 			a.differ("ledger: "+string(account)+"  is below zero", 0, balance)
 		}
 	}
 	if p.Promises.Owed < 0 {
-		a.differ("ledger: owed for promises is below zero", 0, money.Fen(p.Promises.Owed))
+		a.differ("ledger: owed for promises is below zero", 0, p.Promises.Owed)
 	}
 	switch a.rec.Stored {
 	case packet.StatusOpen, packet.StatusClosing, packet.StatusClosed:
@@ -248,7 +177,7 @@ func (a *proofCheck) checkPool() {
 	booked, claimed := a.ledger.ByKind[payout.PostClaim], a.view.ClaimedAmount
 	switch ahead := claimed - booked; {
 	case ahead > 0 && a.rec.BooksClosedAt.IsZero():
-		a.proof.InFlight += Fen(ahead)
+		a.proof.InFlight += ahead
 	case ahead < 0 || ahead > a.promised.Free:
 		a.differ("ledger claimed, redis claimed", booked, claimed)
 	}
@@ -283,7 +212,7 @@ func (a *proofCheck) checkProvider(ctx context.Context) error {
 				return fmt.Errorf("proof of packet %s: %w", a.id, err)
 			}
 			if explained >= ahead {
-				a.proof.InFlight += Fen(ahead)
+				a.proof.InFlight += ahead
 				continue
 			}
 		}

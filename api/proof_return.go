@@ -61,7 +61,7 @@ func (a *proofCheck) explainReturns(ctx context.Context, ahead money.Fen) (bool,
 	if sum < ahead {
 		return false, nil
 	}
-	a.proof.InFlight += Fen(min(own, ahead))
+	a.proof.InFlight += min(own, ahead)
 	return true, nil
 }
 

@@ -5,44 +5,16 @@ import (
 	"strings"
 
 	"hongbao/internal/staff"
+	"hongbao/wire"
 )
 
-// PaymentProvider is a payment provider in answers to staff.
-type PaymentProvider struct {
-	Name string `json:"name" doc:"The name, as in the provider member of payouts." example:"sandbox"`
-	Held bool   `json:"held" doc:"true: a hold stops sending to the provider."`
-	// Most providers are never held: Hold and ReleasedAt may stay null.
-	Hold          Nullable[ProviderHold] `json:"hold" doc:"The hold; null without one."`
-	ReleasedAt    Nullable[Stamp]        `json:"released_at" doc:"When the last hold was released; null if there was none."`
-	RatePerSecond Nullable[int64]        `json:"rate_per_second" doc:"The rate limit of all workers together, in charges, payouts and refunds per second; null without a limit."`
-}
-
-// ProviderHold is the hold on a provider.
-type ProviderHold struct {
-	By     string `json:"by" doc:"The owner of the key that acted." example:"li.na"`
-	Role   string `json:"role" enum:"finance,ops" doc:"The role of the key."`
-	Reason string `json:"reason" doc:"The reason." example:"statement of yesterday does not match"`
-	Since  Stamp  `json:"since" doc:"When the hold was placed."`
-}
-
-// PaymentProviders is a page of providers.
-type PaymentProviders struct {
-	Items      []PaymentProvider `json:"items" nullable:"false" doc:"Sorted by name."`
-	NextCursor Nullable[string]  `json:"next_cursor" doc:"Always null: all providers are on one page."`
-}
-
-// HoldDecision is the body of a hold or a release.
-type HoldDecision struct {
-	Reason string `json:"reason" minLength:"1" maxLength:"500" doc:"The reason, for the audit: 1 to 500 characters." example:"statement of yesterday does not match"`
-}
-
-func (s *Server) renderProvider(p staff.ProviderState) PaymentProvider {
-	out := PaymentProvider{Name: p.Name, Held: p.Hold != nil, ReleasedAt: stampOrNull(p.ReleasedAt)}
+func (s *Server) renderProvider(p staff.ProviderState) wire.PaymentProvider {
+	out := wire.PaymentProvider{Name: p.Name, Held: p.Hold != nil, ReleasedAt: timeOrNull(p.ReleasedAt)}
 	if h := p.Hold; h != nil {
-		out.Hold = orNull(&ProviderHold{By: h.By, Role: h.Role, Reason: h.Reason, Since: Stamp(h.Since)})
+		out.Hold = &wire.ProviderHold{By: h.By, Role: h.Role, Reason: h.Reason, Since: wire.At(h.Since)}
 	}
 	if rate := s.cfg.ProviderRate; rate > 0 {
-		out.RatePerSecond = orNull(&rate)
+		out.RatePerSecond = &rate
 	}
 	return out
 }
@@ -56,7 +28,8 @@ func listProviders(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return answer{status: http.StatusOK, body: PaymentProviders{Items: []PaymentProvider{r.server.renderProvider(state)}}}, nil
+	return answer{status: http.StatusOK,
+		body: wire.List[wire.PaymentProvider]{Items: []wire.PaymentProvider{r.server.renderProvider(state)}}}, nil
 }
 
 func holdProvider(r *request) (answer, error)    { return r.decideHold(true) }
@@ -68,7 +41,7 @@ func (r *request) decideHold(hold bool) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	w, err := r.staffWrite(HoldDecision(reason), reason.Reason)
+	w, err := r.staffWrite(wire.HoldDecision(reason), reason.Reason)
 	if err != nil {
 		return answer{}, err
 	}

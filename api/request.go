@@ -23,6 +23,7 @@ import (
 	"hongbao/internal/observe"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/wire"
 )
 
 // localRequest is the Fiber key under which the chain stores its request.
@@ -130,7 +131,7 @@ func writeProblem(c *fiber.Ctx, r *refusal, requestID string) {
 	c.Response().ResetBody()
 	c.Status(status)
 	c.Response().Header.SetContentType(contentProblem)
-	if r.code == CodeUnauthenticated {
+	if r.code == wire.CodeUnauthenticated {
 		c.Set(fiber.HeaderWWWAuthenticate, "Bearer")
 	}
 	if r.retryAfter > 0 {
@@ -223,11 +224,11 @@ func (r *request) readBody() error {
 		return nil
 	}
 	if !r.isJSON() {
-		return refuse(CodeUnsupportedMedia)
+		return refuse(wire.CodeUnsupportedMedia)
 	}
 	limit := r.route.limit()
 	if head.ContentLength() > limit {
-		return refuse(CodeBodyTooLarge)
+		return refuse(wire.CodeBodyTooLarge)
 	}
 	b, err := r.readUpTo(stream, head.ContentLength(), limit)
 	switch {
@@ -239,12 +240,12 @@ func (r *request) readBody() error {
 		r.c.Context().SetConnectionClose()
 		r.bodyRead = true
 		refused := fromTransport(err)
-		if refused.code == CodeMalformedRequest || errors.Is(err, io.EOF) {
-			refused = refuse(CodeMalformedJSON)
+		if refused.code == wire.CodeMalformedRequest || errors.Is(err, io.EOF) {
+			refused = refuse(wire.CodeMalformedJSON)
 		}
 		return refused
 	case len(b) > limit:
-		return refuse(CodeBodyTooLarge)
+		return refuse(wire.CodeBodyTooLarge)
 	}
 	r.payload = b
 	r.bodyRead = true
@@ -298,7 +299,7 @@ func (r *request) leaveBody() {
 func (r *request) packetID() (string, error) {
 	id, err := url.PathUnescape(r.c.Params("id"))
 	if err != nil || !packet.ValidID(id) {
-		return "", refuse(CodePacketNotFound)
+		return "", refuse(wire.CodePacketNotFound)
 	}
 	return id, nil
 }
@@ -307,10 +308,10 @@ func (r *request) packetID() (string, error) {
 func (r *request) userID() (string, error) {
 	id, err := url.PathUnescape(r.c.Params("user_id"))
 	if err != nil {
-		return "", invalid(FieldError{"user_id", faultFormat, "is not percent-encoded"})
+		return "", invalidField("user_id", faultFormat, "is not percent-encoded")
 	}
 	if fault := checkID(id); fault != nil {
-		return "", invalid(FieldError{"user_id", fault.code, fault.message})
+		return "", invalidField("user_id", fault.code, fault.message)
 	}
 	return id, nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"hongbao/internal/money"
 	"hongbao/internal/packet"
+	"hongbao/wire"
 )
 
 // RiskQuestion is the input of the risk check: a grab that could win.
@@ -67,7 +68,7 @@ func (r *request) checkRisk(id, user string, fact packetFacts) error {
 	if allow {
 		return nil
 	}
-	return &refusal{code: CodeNotEligible, detail: riskDetail}
+	return &refusal{code: wire.CodeNotEligible, detail: riskDetail}
 }
 
 // refuseUnanswered reports whether grabs of a packet with this amount are refused without an
@@ -100,7 +101,7 @@ func (r *request) couldWin(id, user string, fact packetFacts) (stake money.Fen, 
 // refusedByRisk ends a refused grab: one refused by the risk check counts as an attempt of its
 // user, one that could not be checked does not.
 func (r *request) refusedByRisk(user string, err error) (answer, error) {
-	if refused, ok := errors.AsType[*refusal](err); ok && refused.code == CodeNotEligible {
+	if refused, ok := errors.AsType[*refusal](err); ok && refused.code == wire.CodeNotEligible {
 		r.giveBackUnused(user, packet.GrabNotEligible, nil)
 		r.server.metrics.grab(packet.GrabNotEligible)
 		return answer{}, refused

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"hongbao/internal/access"
+	"hongbao/wire"
 )
 
 // route is one line of the table from which the Fiber routes and the OpenAPI document are
@@ -26,8 +27,8 @@ type route struct {
 	optional bool // the body is optional
 	maxBody  int  // bytes; 0: bodyLimit
 	answers  []reply
-	problems []Code // besides those of every route of its kind
-	limits   bool   // its handler checks the limit of the key itself
+	problems []wire.Code // besides those of every route of its kind
+	limits   bool        // its handler checks the limit of the key itself
 	handle   func(*request) (answer, error)
 }
 
@@ -72,19 +73,19 @@ func (r *route) hasQuery() bool {
 func (r *route) on(id string) string { return strings.Replace(r.path, "{id}", id, 1) }
 
 // codes returns every error code of the route: its own and those of its kind.
-func (r *route) codes() []Code {
+func (r *route) codes() []wire.Code {
 	codes := slices.Clone(r.problems)
 	if r.realm != realmOpen {
-		codes = append(codes, CodeUnauthenticated, CodeForbidden, CodeUnavailable, CodeInvalidRequest)
+		codes = append(codes, wire.CodeUnauthenticated, wire.CodeForbidden, wire.CodeUnavailable, wire.CodeInvalidRequest)
 	}
 	if r.realm == realmApp {
-		codes = append(codes, CodeRateLimited)
+		codes = append(codes, wire.CodeRateLimited)
 	}
 	if r.method == http.MethodPost {
-		codes = append(codes, CodeMalformedJSON, CodeRequestTimeout, CodeBodyTooLarge, CodeUnsupportedMedia)
+		codes = append(codes, wire.CodeMalformedJSON, wire.CodeRequestTimeout, wire.CodeBodyTooLarge, wire.CodeUnsupportedMedia)
 	}
-	codes = append(codes, CodeInternal)
-	var unique []Code
+	codes = append(codes, wire.CodeInternal)
+	var unique []wire.Code
 	for _, row := range catalogue {
 		if slices.Contains(codes, row.code) {
 			unique = append(unique, row.code)

@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"hongbao/internal/packet"
+	"hongbao/wire"
 )
 
 // Names of headers.
@@ -23,7 +24,7 @@ var (
 	limitParam = param{in: "query", name: "limit", schema: 0, min: 1, max: maxLimit, example: defaultLimit,
 		about: "Items per page, 50 by default."}
 	cursorParam       = param{in: "query", name: "cursor", schema: "", about: "next_cursor of the previous page. It keeps filters and order."}
-	packetStatusParam = param{in: "query", name: "status", schema: PacketStatus(""), example: string(packet.StatusOpen),
+	packetStatusParam = param{in: "query", name: "status", schema: wire.PacketStatus(""), example: string(packet.StatusOpen),
 		about: "Packets in this status now."}
 	paging   = []param{limitParam, cursorParam}
 	replayed = param{in: "header", name: headerReplayed, schema: "", example: "true", about: "true when this is a repeat of the first " +
@@ -38,15 +39,15 @@ func packetRoutes() []*route {
 			about: "Charges the sender, splits the total into shares and opens the packet. Repeat the request with the same " +
 				"Idempotency-Key until it is answered: the sender is charged once. The answers 2xx, 402 and 409 are kept for the " +
 				"life of the packet and at least 7 days more.",
-			params: []param{keyParam}, body: CreatePacket{}, maxBody: createBodyLimit,
+			params: []param{keyParam}, body: wire.CreatePacket{}, maxBody: createBodyLimit,
 			answers: []reply{
 				{status: http.StatusCreated, about: "The sender is charged; the packet is open, or scheduled when opens_at is in the " +
-					"future.", body: Packet{},
+					"future.", body: wire.Packet{},
 					headers: []param{replayed}},
 				{status: http.StatusAccepted, about: "The charge takes longer than 3 s: status funding. Poll the packet until the status changes.",
-					body: Packet{}, headers: []param{replayed}},
+					body: wire.Packet{}, headers: []param{replayed}},
 			},
-			problems: []Code{CodeKeyRequired, CodeFundingDeclined, CodeRequestInProgress, CodeKeyReused},
+			problems: []wire.Code{wire.CodeKeyRequired, wire.CodeFundingDeclined, wire.CodeRequestInProgress, wire.CodeKeyReused},
 			handle:   createPacket,
 		},
 		{
@@ -57,7 +58,7 @@ func packetRoutes() []*route {
 				{in: "query", name: "sender_id", schema: "", example: "u1", about: "Packets of this sender."}, packetStatusParam, limitParam,
 				cursorParam,
 			},
-			answers: []reply{{status: http.StatusOK, about: "A page of packets.", body: Packets{}}},
+			answers: []reply{{status: http.StatusOK, about: "A page of packets.", body: wire.List[wire.Packet]{}}},
 			handle:  listPackets,
 		},
 		{
@@ -65,8 +66,8 @@ func packetRoutes() []*route {
 			summary:  "Get a packet",
 			about:    "Returns the packet with its current status and counters.",
 			params:   []param{packetParam},
-			answers:  []reply{{status: http.StatusOK, about: "The current packet.", body: Packet{}}},
-			problems: []Code{CodePacketNotFound}, handle: getPacket,
+			answers:  []reply{{status: http.StatusOK, about: "The current packet.", body: wire.Packet{}}},
+			problems: []wire.Code{wire.CodePacketNotFound}, handle: getPacket,
 		},
 		{
 			id: "closePacket", method: http.MethodPost, path: "/v1/packets/{id}/close", listener: listenPublic, realm: realmApp, tag: "packets",
@@ -74,9 +75,10 @@ func packetRoutes() []*route {
 			about: "Ends the packet: no share can be grabbed any more, and the unclaimed amount is refunded to the sender. The " +
 				"request can be repeated. A packet that has ended does not change. The body is optional: omit it or send an " +
 				"empty object.",
-			params: []param{packetParam}, body: NoMembers{}, optional: true,
-			answers:  []reply{{status: http.StatusAccepted, about: "The packet is being closed; no further request is needed.", body: Packet{}}},
-			problems: []Code{CodePacketNotFound, CodeNotOpenYet}, handle: closePacket,
+			params: []param{packetParam}, body: wire.NoMembers{}, optional: true,
+			answers: []reply{{status: http.StatusAccepted, about: "The packet is being closed; no further request is needed.",
+				body: wire.Packet{}}},
+			problems: []wire.Code{wire.CodePacketNotFound, wire.CodeNotOpenYet}, handle: closePacket,
 		},
 		{
 			id: "getProof", method: http.MethodGet, path: "/v1/packets/{id}/proof", listener: listenPublic, realm: realmApp, tag: "packets",
@@ -85,8 +87,8 @@ func packetRoutes() []*route {
 				"remaining + refunding + refunded holds at every moment. in_flight is what running steps explain; anything else " +
 				"is listed as a difference.",
 			params:   []param{packetParam},
-			answers:  []reply{{status: http.StatusOK, about: "The proof.", body: Proof{}}},
-			problems: []Code{CodePacketNotFound}, handle: getProof,
+			answers:  []reply{{status: http.StatusOK, about: "The proof.", body: wire.Proof{}}},
+			problems: []wire.Code{wire.CodePacketNotFound}, handle: getProof,
 		},
 	}
 }
@@ -100,12 +102,12 @@ func claimRoutes() []*route {
 				"that the claim is stored durably and will be paid. A repeated grab of a user returns the same claim for ever " +
 				"and keeps the first recipient. After a 503, repeat the request: either no share was taken or the claim is " +
 				"returned.",
-			params: []param{packetParam}, body: Grab{},
+			params: []param{packetParam}, body: wire.Grab{},
 			answers: []reply{
-				{status: http.StatusCreated, about: "This request won the share.", body: Claim{}},
-				{status: http.StatusOK, about: "The user had a claim already; replayed is true.", body: Claim{}},
+				{status: http.StatusCreated, about: "This request won the share.", body: wire.Claim{}},
+				{status: http.StatusOK, about: "The user had a claim already; replayed is true.", body: wire.Claim{}},
 			},
-			problems: []Code{CodePacketNotFound, CodeNotOpenYet, CodeNotEligible, CodeSoldOut, CodeExpired},
+			problems: []wire.Code{wire.CodePacketNotFound, wire.CodeNotOpenYet, wire.CodeNotEligible, wire.CodeSoldOut, wire.CodeExpired},
 			limits:   true,
 			handle:   grabShare,
 		},
@@ -114,16 +116,16 @@ func claimRoutes() []*route {
 			summary:  "List the claims of a packet",
 			about:    "Newest first. best_luck is true on exactly one claim once the packet is sold out or closed.",
 			params:   []param{packetParam, limitParam, cursorParam},
-			answers:  []reply{{status: http.StatusOK, about: "A page of claims.", body: Claims{}}},
-			problems: []Code{CodePacketNotFound}, handle: listGrabs,
+			answers:  []reply{{status: http.StatusOK, about: "A page of claims.", body: wire.List[wire.Claim]{}}},
+			problems: []wire.Code{wire.CodePacketNotFound}, handle: listGrabs,
 		},
 		{
 			id: "getGrab", method: http.MethodGet, path: "/v1/packets/{id}/grabs/{user_id}", listener: listenPublic, realm: realmApp, tag: "claims",
 			summary:  "Get the claim of a user",
 			about:    "Returns the claim of one user in one packet, in every state of the packet.",
 			params:   []param{packetParam, userParam},
-			answers:  []reply{{status: http.StatusOK, about: "The claim.", body: Claim{}}},
-			problems: []Code{CodePacketNotFound, CodeClaimNotFound}, handle: getGrab,
+			answers:  []reply{{status: http.StatusOK, about: "The claim.", body: wire.Claim{}}},
+			problems: []wire.Code{wire.CodePacketNotFound, wire.CodeClaimNotFound}, handle: getGrab,
 		},
 	}
 }
@@ -135,7 +137,7 @@ func userRoutes() []*route {
 			summary: "List the claims of a user",
 			about:   "Newest first, from all packets of the app. A claim is listed as soon as it is won.",
 			params:  []param{userParam, limitParam, cursorParam},
-			answers: []reply{{status: http.StatusOK, about: "A page of claims.", body: UserClaims{}}},
+			answers: []reply{{status: http.StatusOK, about: "A page of claims.", body: wire.List[wire.UserClaim]{}}},
 			handle:  listUserClaims,
 		},
 		{
@@ -143,7 +145,7 @@ func userRoutes() []*route {
 			tag: "users", summary: "List the packets that a user sent",
 			about:   "Newest first.",
 			params:  []param{userParam, packetStatusParam, limitParam, cursorParam},
-			answers: []reply{{status: http.StatusOK, about: "A page of packets.", body: Packets{}}},
+			answers: []reply{{status: http.StatusOK, about: "A page of packets.", body: wire.List[wire.Packet]{}}},
 			handle:  listUserPackets,
 		},
 		{
@@ -157,7 +159,7 @@ func userRoutes() []*route {
 					"" + defaultZone +
 					" by default."},
 			},
-			answers: []reply{{status: http.StatusOK, about: "The summary.", body: Summary{}}},
+			answers: []reply{{status: http.StatusOK, about: "The summary.", body: wire.Summary{}}},
 			handle:  getSummary,
 		},
 	}
@@ -170,7 +172,7 @@ func staffRoutes() []*route {
 			summary: "List payouts",
 			about:   "Newest first. Filters are combined with AND.",
 			params:  append(paymentFilters("Payouts"), limitParam, cursorParam),
-			answers: []reply{{status: http.StatusOK, about: "A page of payouts.", body: Payouts{}}},
+			answers: []reply{{status: http.StatusOK, about: "A page of payouts.", body: wire.List[wire.Payout]{}}},
 			handle:  listPayouts,
 		},
 		{
@@ -178,7 +180,7 @@ func staffRoutes() []*route {
 			summary: "Count and sum payouts",
 			about:   "Covers the payouts that the list returns for the same filters; of more than 10,000, the newest 10,000.",
 			params:  paymentFilters("Payouts"),
-			answers: []reply{{status: http.StatusOK, about: "Count and sum.", body: PaymentSum{}}},
+			answers: []reply{{status: http.StatusOK, about: "Count and sum.", body: wire.PaymentSum{}}},
 			handle:  sumPayouts,
 		},
 		{
@@ -186,7 +188,7 @@ func staffRoutes() []*route {
 			tag: "staff payouts", summary: "Get the statuses of several payouts",
 			about:   "Returns the statuses of recorded payouts from MySQL in one read. Use it to poll many payouts.",
 			params:  []param{payoutIDsParam},
-			answers: []reply{{status: http.StatusOK, about: "The statuses.", body: PayoutStatuses{}}},
+			answers: []reply{{status: http.StatusOK, about: "The statuses.", body: wire.PayoutStatuses{}}},
 			handle:  getPayoutStatuses,
 		},
 		{
@@ -194,7 +196,7 @@ func staffRoutes() []*route {
 			summary: "Get the balances and the open work",
 			about: "Returns the ledger over all packets, unfinished payments by kind and status, open breaks, and decisions " +
 				"that wait for a second person.",
-			answers: []reply{{status: http.StatusOK, about: "The overview.", body: Overview{}}},
+			answers: []reply{{status: http.StatusOK, about: "The overview.", body: wire.Overview{}}},
 			handle:  getOverview,
 		},
 		{
@@ -202,7 +204,7 @@ func staffRoutes() []*route {
 			summary: "Get grabs and payouts per minute",
 			about: "Counts what was recorded in each of the last 60 minutes, by MySQL's clock. A worker records a grab right " +
 				"after it was won.",
-			answers: []reply{{status: http.StatusOK, about: "The last hour.", body: Activity{}}},
+			answers: []reply{{status: http.StatusOK, about: "The last hour.", body: wire.Activity{}}},
 			handle:  getActivity,
 		},
 		{
@@ -211,7 +213,7 @@ func staffRoutes() []*route {
 			about: "Applies the limits of /readyz, the metrics and `hongbao doctor` and returns one status per part. It answers " +
 				"also while MySQL, Redis or Temporal is unavailable; figures are up to five seconds old. The audit chain is " +
 				"verified in steps, completely about once an hour.",
-			answers: []reply{{status: http.StatusOK, about: "Each part.", body: Health{}}},
+			answers: []reply{{status: http.StatusOK, about: "Each part.", body: wire.Health{}}},
 			handle:  getHealth,
 		},
 		{
@@ -220,8 +222,8 @@ func staffRoutes() []*route {
 			about: "An acknowledged claim that is not recorded in MySQL yet is returned as pending, with the data of Redis. No " +
 				"decision about it is possible before it is recorded.",
 			params:   []param{payoutParam},
-			answers:  []reply{{status: http.StatusOK, about: "The payout.", body: PayoutDetail{}}},
-			problems: []Code{CodePayoutNotFound}, handle: getPayout,
+			answers:  []reply{{status: http.StatusOK, about: "The payout.", body: wire.PayoutDetail{}}},
+			problems: []wire.Code{wire.CodePayoutNotFound}, handle: getPayout,
 		},
 	}
 }
@@ -238,15 +240,16 @@ func platformRoutes() []*route {
 				{in: "header", name: "webhook-timestamp", required: true, schema: "", about: "When it was sent, in Unix seconds."},
 				{in: "header", name: "webhook-signature", required: true, schema: "", about: "One or more signatures."},
 			},
-			body: Notification{}, answers: []reply{{status: http.StatusNoContent, about: "The notification is stored, by this request or an " +
+			body: wire.Notification{}, answers: []reply{{status: http.StatusNoContent, about: "The notification is stored, by this request or an " +
 				"earlier one."}},
-			problems: []Code{CodeMalformedJSON, CodeUnauthenticated, CodeInvalidRequest, CodeUnavailable}, handle: receiveNotification,
+			problems: []wire.Code{wire.CodeMalformedJSON, wire.CodeUnauthenticated, wire.CodeInvalidRequest, wire.CodeUnavailable},
+			handle:   receiveNotification,
 		},
 		{
 			id: "getLiveness", method: http.MethodGet, path: "/livez", listener: listenBoth, realm: realmOpen, tag: "platform",
 			summary: "Check that the process runs",
 			about:   "Answers 200 as long as the process serves HTTP.",
-			answers: []reply{{status: http.StatusOK, about: "The process runs.", body: Liveness{}}}, handle: getLiveness,
+			answers: []reply{{status: http.StatusOK, about: "The process runs.", body: wire.Liveness{}}}, handle: getLiveness,
 		},
 		{
 			id: "getReadiness", method: http.MethodGet, path: "/readyz", listener: listenBoth, realm: realmOpen, tag: "platform",
@@ -254,8 +257,8 @@ func platformRoutes() []*route {
 			about: "Checks Redis, MySQL and Temporal. Load balancers use it to send no traffic to a process that starts or " +
 				"drains.",
 			answers: []reply{
-				{status: http.StatusOK, about: "Ready; degraded while MySQL or Temporal is unavailable.", body: Readiness{}},
-				{status: http.StatusServiceUnavailable, about: "Starting, draining, or Redis is unavailable or not durable.", body: Readiness{},
+				{status: http.StatusOK, about: "Ready; degraded while MySQL or Temporal is unavailable.", body: wire.Readiness{}},
+				{status: http.StatusServiceUnavailable, about: "Starting, draining, or Redis is unavailable or not durable.", body: wire.Readiness{},
 					headers: []param{{name: "Retry-After", about: "Seconds to wait before the request is repeated."}}},
 			},
 			handle: getReadiness,
@@ -292,7 +295,7 @@ func documentRoutes() []*route {
 			about:    "Returns a style sheet, script or icon of /docs.",
 			params:   []param{{in: "path", name: "asset", required: true, schema: "", example: "swagger-ui.css", about: "The file's name."}},
 			answers:  []reply{{status: http.StatusOK, about: "The file.", body: "", kind: "*/*"}},
-			problems: []Code{CodeNotFound}, handle: getDocsAsset,
+			problems: []wire.Code{wire.CodeNotFound}, handle: getDocsAsset,
 		},
 		{
 			id: "getErrorPage", method: http.MethodGet, path: "/errors/{code}", listener: listenBoth, realm: realmOpen, tag: "platform",
@@ -300,7 +303,7 @@ func documentRoutes() []*route {
 			about:    "Returns a page about one error code: its meaning and the next step. The `type` of a problem is this path.",
 			params:   []param{{in: "path", name: "code", required: true, schema: "", example: "sold_out", about: "The error's code."}},
 			answers:  []reply{{status: http.StatusOK, about: "The page.", body: "", kind: html}},
-			problems: []Code{CodeNotFound}, handle: getErrorPage,
+			problems: []wire.Code{wire.CodeNotFound}, handle: getErrorPage,
 		},
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"hongbao/internal/access"
+	"hongbao/wire"
 )
 
 // auditReaders are those who may read the audit.
@@ -30,7 +31,7 @@ func auditRoutes() []*route {
 			tag: "staff audit", summary: "List audit entries",
 			about:   "Newest first. Filters are combined with AND. The roles whose decisions are audited cannot read the audit.",
 			params:  slices.Concat(filters, paging),
-			answers: []reply{{status: http.StatusOK, about: "A page of the audit.", body: AuditEntries{}}},
+			answers: []reply{{status: http.StatusOK, about: "A page of the audit.", body: wire.List[wire.AuditEntry]{}}},
 			handle:  listAudit,
 		},
 		{
@@ -38,7 +39,7 @@ func auditRoutes() []*route {
 			tag: "staff audit", summary: "Count audit entries",
 			about:   "Counts the entries that the list returns for the same filters, up to 10,000.",
 			params:  filters,
-			answers: []reply{{status: http.StatusOK, about: "The count.", body: ListCount{}}},
+			answers: []reply{{status: http.StatusOK, about: "The count.", body: wire.ListCount{}}},
 			handle:  countAudit,
 		},
 		{
@@ -47,7 +48,7 @@ func auditRoutes() []*route {
 			about: "Reads every entry: each holds a hash of its content and of the entry before it. Changed, removed, added and " +
 				"moved entries are found, also at the end. A completely rewritten audit is found only by comparing head with a " +
 				"copy kept elsewhere. The call may take a minute.",
-			answers: []reply{{status: http.StatusOK, about: "The result.", body: AuditVerdict{}}},
+			answers: []reply{{status: http.StatusOK, about: "The result.", body: wire.AuditVerdict{}}},
 			handle:  verifyAudit,
 		},
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"hongbao/internal/staff"
+	"hongbao/wire"
 )
 
 func closeRoutes() []*route {
@@ -17,7 +18,7 @@ func closeRoutes() []*route {
 				"the ledger is append-only.",
 			params: []param{{in: "query", name: "at", schema: "", example: "2026-02-17T16:00:00.000Z",
 				about: "The moment: ledger entries before it are included. By default it is now."}},
-			answers: []reply{{status: http.StatusOK, about: "The balances.", body: Balances{}}},
+			answers: []reply{{status: http.StatusOK, about: "The balances.", body: wire.Balances{}}},
 			handle:  getBalances,
 		},
 		{
@@ -25,7 +26,7 @@ func closeRoutes() []*route {
 			summary: "List the day-end closes",
 			about:   "Newest first, from today back to the day of the first transfer in the ledger.",
 			params:  []param{limitParam, cursorParam},
-			answers: []reply{{status: http.StatusOK, about: "A page of days.", body: Closes{}}},
+			answers: []reply{{status: http.StatusOK, about: "A page of days.", body: wire.List[wire.CloseSummary]{}}},
 			handle:  listCloses,
 		},
 		{
@@ -34,9 +35,9 @@ func closeRoutes() []*route {
 			about: "Returns balances and movements beside the provider's statement. A day is a day of the statement, in the " +
 				"provider's time zone; a ledger entry belongs to the day on which it was posted. The close is final once the day " +
 				"is over, its statement was read and no break of it is open. A final close does not change.",
-			params:   []param{{in: "path", name: "date", required: true, schema: Date(""), example: "2026-02-17", about: "The day."}},
-			answers:  []reply{{status: http.StatusOK, about: "The close.", body: Close{}}},
-			problems: []Code{CodeNotFound}, handle: getClose,
+			params:   []param{{in: "path", name: "date", required: true, schema: wire.Date(""), example: "2026-02-17", about: "The day."}},
+			answers:  []reply{{status: http.StatusOK, about: "The close.", body: wire.Close{}}},
+			problems: []wire.Code{wire.CodeNotFound}, handle: getClose,
 		},
 		{
 			id: "exportClose", method: http.MethodGet, path: "/v1/staff/export/close.csv", listener: listenStaff, realm: realmStaff,
@@ -49,12 +50,12 @@ func closeRoutes() []*route {
 				"not_listed with the count of the others if there are any. Amounts are given in whole fen and in yuan, times in UTC and at UTC+8; " +
 				"cells that do not apply are empty. Text that a spreadsheet could read as a formula or a value is prefixed with an apostrophe, as " +
 				"in the export of payouts.",
-			params: []param{{in: "query", name: "date", required: true, schema: Date(""), example: "2026-02-17", about: "The day."},
+			params: []param{{in: "query", name: "date", required: true, schema: wire.Date(""), example: "2026-02-17", about: "The day."},
 				{in: "query", name: "bom", schema: false, example: true, about: "true: the file begins with a byte order mark, which Excel needs " +
 					"to recognize UTF-8."}},
 			answers: []reply{{status: http.StatusOK, about: "The file.", body: "", kind: contentCSV,
 				headers: []param{{name: "Content-Disposition", about: "Contains the file name."}}}},
-			problems: []Code{CodeNotFound}, handle: exportClose,
+			problems: []wire.Code{wire.CodeNotFound}, handle: exportClose,
 		},
 	}
 }

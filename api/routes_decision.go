@@ -5,12 +5,14 @@ import (
 
 	"hongbao/internal/access"
 	"hongbao/internal/payout"
+	"hongbao/wire"
 )
 
 // approvalFilters returns the filters that every form of the list of decisions shares.
 func approvalFilters() []param {
 	return []param{
-		{in: "query", name: "status", schema: DecisionStatus(""), example: string(payout.DecisionWaiting), about: "Decisions in this status."},
+		{in: "query", name: "status", schema: payout.DecisionStatus(""), example: string(payout.DecisionWaiting),
+			about: "Decisions in this status."},
 		{in: "query", name: "payment_id", schema: "", example: "p3q5k9v0c1m7e2u8h4r6t0003", about: "Decisions about this payout or refund."},
 		{in: "query", name: "by_others", schema: true, example: true, about: "true: only decisions of other people, thus of the waiting " +
 			"ones those that the caller may approve or reject. false: all, the default."},
@@ -23,13 +25,14 @@ var approvalParam = param{in: "path", name: "id", required: true, schema: "", ex
 // decisionRoutes returns the routes with which finance decides about payouts and refunds.
 func decisionRoutes() []*route {
 	finance := []access.Role{access.RoleFinance}
-	post := func(id, path, summary, about string, with param, body, answered any, missing Code, handle func(*request) (answer, error)) *route {
+	post := func(id, path, summary, about string, with param, body, answered any, missing wire.Code, handle func(*request) (answer,
+		error)) *route {
 		return &route{
 			id: id, method: http.MethodPost, path: "/v1/staff/" + path, listener: listenStaff, realm: realmStaff, roles: finance,
 			tag:     "staff decisions",
 			summary: summary, about: about, params: []param{with, keyParam}, body: body,
 			answers:  []reply{{status: http.StatusAccepted, about: "The decision is recorded.", body: answered, headers: []param{replayed}}},
-			problems: []Code{CodeKeyRequired, missing, CodeNotRetryable, CodeDecisionPending, CodeHeld, CodeKeyReused},
+			problems: []wire.Code{wire.CodeKeyRequired, missing, wire.CodeNotRetryable, wire.CodeDecisionPending, wire.CodeHeld, wire.CodeKeyReused},
 			handle:   handle,
 		}
 	}
@@ -37,8 +40,8 @@ func decisionRoutes() []*route {
 		"The person who decided is refused with 403. The state is checked again. 409 not_retryable: the state no longer permits the "+
 			"decision; the decision ends. 409 decision_changed: the decision would no longer do what was shown when it was made; nothing moves "+
 			"and it continues to wait.",
-		approvalParam, Reason{}, Answered{}, CodeNotFound, answerApproval(true))
-	approve.problems = append(approve.problems, CodeDecisionChanged)
+		approvalParam, wire.Reason{}, wire.Answered{}, wire.CodeNotFound, answerApproval(true))
+	approve.problems = append(approve.problems, wire.CodeDecisionChanged)
 	return []*route{
 		approve,
 		post("retryPayout", "payouts/{id}/retry", "Retry a payout",
@@ -47,46 +50,46 @@ func decisionRoutes() []*route {
 				"after the provider's memory of its order number ends, with evidence, always with a second person and with a new order number. "+
 				"Both give the earlier numbers up on the last answer that they were shown; after another answer the payout is unknown again. "+
 				"409 not_retryable also while the recipient has the money of one of the order numbers.",
-			payoutParam, Retry{}, Decided{}, CodePayoutNotFound, decide(payout.DecisionRetry, payout.KindPayout)),
+			payoutParam, wire.Retry{}, wire.Decided{}, wire.CodePayoutNotFound, decide(payout.DecisionRetry, payout.KindPayout)),
 		post("cancelPayout", "payouts/{id}/cancel", "Cancel a payout",
 			"Returns the amount of a failed or returned payout to its sender, always with a second person. After the approval every order "+
 				"number is queried. When none has moved money, the payout is cancelled and refunded to the sender. Until then the payout keeps its "+
 				"status and the decision is open, and withdrawCancel ends it.",
-			payoutParam, Reason{}, Decided{}, CodePayoutNotFound, decide(payout.DecisionCancel, payout.KindPayout)),
+			payoutParam, wire.Reason{}, wire.Decided{}, wire.CodePayoutNotFound, decide(payout.DecisionCancel, payout.KindPayout)),
 		post("withdrawCancel", "payouts/{id}/withdraw", "Withdraw the open cancel of a payout",
 			"Ends a cancel that is open, for example because the provider answers \"in progress\" for ever. Any person of finance can withdraw "+
 				"it, under holds too. The payout keeps its status, nothing has moved, and another decision can be made at once; the next retry "+
 				"needs a second person at any amount. 409 not_retryable: no cancel is open. A decision that waits for a second person is "+
 				"withdrawn with the operation withdraw.",
-			payoutParam, Reason{}, Decided{}, CodePayoutNotFound, withdrawCancel(payout.KindPayout)),
+			payoutParam, wire.Reason{}, wire.Decided{}, wire.CodePayoutNotFound, withdrawCancel(payout.KindPayout)),
 		post("markPayoutPaid", "payouts/{id}/mark-paid", "Mark a payout as paid by other means",
 			"Records evidence of a payment outside the provider, always with a second person. It applies to failed and returned payouts. A "+
 				"payout that is not final can be marked after the provider's memory of its order number ends, and an unknown one when money moved "+
 				"under an earlier number; nothing is sent afterwards. A success that the provider reports later becomes a break.",
-			payoutParam, MarkPaid{}, Decided{}, CodePayoutNotFound, decide(payout.DecisionMarkPaid, payout.KindPayout)),
+			payoutParam, wire.MarkPaid{}, wire.Decided{}, wire.CodePayoutNotFound, decide(payout.DecisionMarkPaid, payout.KindPayout)),
 		post("askPayout", "payouts/{id}/ask", "Query the provider about a payout",
 			"Queries every order number of the payout and records the answers. It sends nothing. It is possible in every status, once an order "+
 				"number was sent.",
-			payoutParam, Reason{}, Decided{}, CodePayoutNotFound, decide(payout.DecisionQuery, payout.KindPayout)),
+			payoutParam, wire.Reason{}, wire.Decided{}, wire.CodePayoutNotFound, decide(payout.DecisionQuery, payout.KindPayout)),
 		post("retryRefund", "refunds/{id}/retry", "Retry a refund", "Works like the retry of a payout.",
-			refundParam, Retry{}, DecidedRefund{}, CodeRefundNotFound, decide(payout.DecisionRetry, payout.KindRefund)),
+			refundParam, wire.Retry{}, wire.DecidedRefund{}, wire.CodeRefundNotFound, decide(payout.DecisionRetry, payout.KindRefund)),
 		post("cancelRefund", "refunds/{id}/cancel", "Cancel a refund",
 			"Gives up a refund that its sender must not get, always with a second person: the provider has returned the charge of the packet, "+
 				"or the cancelled payout has reached its recipient after all. It applies to pending, failed and returned refunds, also held ones. "+
 				"Every order number is queried before it takes effect. Any other refund is refused with 409 not_retryable.",
-			refundParam, Reason{}, DecidedRefund{}, CodeRefundNotFound, decide(payout.DecisionCancel, payout.KindRefund)),
+			refundParam, wire.Reason{}, wire.DecidedRefund{}, wire.CodeRefundNotFound, decide(payout.DecisionCancel, payout.KindRefund)),
 		post("withdrawRefundCancel", "refunds/{id}/withdraw", "Withdraw the open cancel of a refund",
 			"Works like that of a payout. The refund goes on.",
-			refundParam, Reason{}, DecidedRefund{}, CodeRefundNotFound, withdrawCancel(payout.KindRefund)),
+			refundParam, wire.Reason{}, wire.DecidedRefund{}, wire.CodeRefundNotFound, withdrawCancel(payout.KindRefund)),
 		post("markRefundPaid", "refunds/{id}/mark-paid", "Mark a refund as made by other means", "Works like the mark-paid of a payout.",
-			refundParam, MarkPaid{}, DecidedRefund{}, CodeRefundNotFound, decide(payout.DecisionMarkPaid, payout.KindRefund)),
+			refundParam, wire.MarkPaid{}, wire.DecidedRefund{}, wire.CodeRefundNotFound, decide(payout.DecisionMarkPaid, payout.KindRefund)),
 		post("reject", "approvals/{id}/reject", "Reject a decision of another person", "Ends the decision; nothing moves. The person who "+
 			"decided is refused with 403.",
-			approvalParam, Reason{}, Answered{}, CodeNotFound, answerApproval(false)),
+			approvalParam, wire.Reason{}, wire.Answered{}, wire.CodeNotFound, answerApproval(false)),
 		post("withdraw", "approvals/{id}/withdraw", "Withdraw one's own decision",
 			"Ends one's own decision while it waits; nothing moves, and another decision can be made at once. Other people are refused with "+
 				"403. After an approval or rejection the answer is 409.",
-			approvalParam, Reason{}, Answered{}, CodeNotFound, withdrawApproval()),
+			approvalParam, wire.Reason{}, wire.Answered{}, wire.CodeNotFound, withdrawApproval()),
 		bulkRetryRoute(finance),
 	}
 }
@@ -109,7 +112,7 @@ func approvalListRoutes() []*route {
 			summary: "List decisions that need a second person",
 			about:   "Newest first.",
 			params:  append(approvalFilters(), limitParam, cursorParam),
-			answers: []reply{{status: http.StatusOK, about: "A page of approvals.", body: Approvals{}}},
+			answers: []reply{{status: http.StatusOK, about: "A page of approvals.", body: wire.List[wire.ApprovalItem]{}}},
 			handle:  listApprovals,
 		},
 		{
@@ -120,7 +123,7 @@ func approvalListRoutes() []*route {
 				"person included in that limit. The amounts " +
 				"are those of the payouts and refunds; two decisions about one payment count twice.",
 			params:  approvalFilters(),
-			answers: []reply{{status: http.StatusOK, about: "Count and sum.", body: ListSum{}}},
+			answers: []reply{{status: http.StatusOK, about: "Count and sum.", body: wire.ListSum{}}},
 			handle:  sumApprovals,
 		},
 	}
@@ -133,10 +136,10 @@ func bulkRetryRoute(finance []access.Role) *route {
 		tag: "staff decisions", summary: "Retry many payouts",
 		about: "Decides about at most 200 payouts per call, the newest that match. Each is decided as by its own retry. A " +
 			"key decides about a payout once, also when the call is repeated. dry_run is true by default.",
-		params: []param{keyParam}, body: BulkRetry{},
+		params: []param{keyParam}, body: wire.BulkRetry{},
 		answers: []reply{{status: http.StatusOK, about: "The result for each payout; of a dry run, what would be " +
-			"done.", body: BulkRetried{}, headers: []param{replayed}}},
-		problems: []Code{CodeKeyRequired, CodeRequestInProgress, CodeKeyReused},
+			"done.", body: wire.BulkRetried{}, headers: []param{replayed}}},
+		problems: []wire.Code{wire.CodeKeyRequired, wire.CodeRequestInProgress, wire.CodeKeyReused},
 		handle:   retryMany(bulkPayouts),
 	}
 }
@@ -150,10 +153,10 @@ func conflictRoute(decision, summary, effect string) *route {
 			"The first person's call only asks; the same call by another person of finance carries out what others have asked for within 24 " +
 			"hours, and asks for the rest. Those that you have asked for are left out. The same key decides about a share conflict once. " +
 			"dry_run is true by default.",
-		params: []param{keyParam}, body: BulkConflictDecision{}, maxBody: 2 * bodyLimit,
+		params: []param{keyParam}, body: wire.BulkConflictDecision{}, maxBody: 2 * bodyLimit,
 		answers: []reply{{status: http.StatusOK, about: "The result for each share conflict; of a dry run, what would be done.",
-			body: BulkConflictsDecided{}, headers: []param{replayed}}},
-		problems: []Code{CodeKeyRequired, CodeRequestInProgress, CodeKeyReused},
+			body: wire.BulkConflictsDecided{}, headers: []param{replayed}}},
+		problems: []wire.Code{wire.CodeKeyRequired, wire.CodeRequestInProgress, wire.CodeKeyReused},
 		handle:   decideConflicts(conflictDecisions[decision]),
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"hongbao/internal/access"
+	"hongbao/wire"
 )
 
 func holdRoutes() []*route {
@@ -22,7 +23,7 @@ func holdRoutes() []*route {
 				{in: "query", name: "name", schema: "", example: "sandbox", about: "Only holds of this provider, packet or payment."},
 				{in: "query", name: "kind", schema: "", example: "recovery", about: "Only holds of this kind."},
 			}, paging),
-			answers: []reply{{status: http.StatusOK, about: "A page of holds.", body: StaffHolds{}}},
+			answers: []reply{{status: http.StatusOK, about: "A page of holds.", body: wire.List[wire.StaffHold]{}}},
 			handle:  listHolds,
 		},
 		{
@@ -30,8 +31,8 @@ func holdRoutes() []*route {
 			tag: "staff holds", summary: "Get a hold",
 			about:    "Returns a hold and the money that may move when it is released.",
 			params:   []param{id},
-			answers:  []reply{{status: http.StatusOK, about: "The hold.", body: HeldItem{}}},
-			problems: []Code{CodeNotFound}, handle: getHold,
+			answers:  []reply{{status: http.StatusOK, about: "The hold.", body: wire.HeldItem{}}},
+			problems: []wire.Code{wire.CodeNotFound}, handle: getHold,
 		},
 		{
 			id: "placeHold", method: http.MethodPost, path: "/v1/staff/holds", listener: listenStaff, realm: realmStaff,
@@ -39,9 +40,9 @@ func holdRoutes() []*route {
 			summary: "Place a hold",
 			about: "Stops what begins after its commit; a send that was noted before may still leave for 5 seconds. Claims are recorded and " +
 				"queries continue under every hold. An active hold of staff on the same name keeps its author and reason.",
-			params: []param{keyParam}, body: NewHold{},
-			answers:  []reply{{status: http.StatusOK, about: "The hold.", body: HeldItem{}, headers: []param{replayed}}},
-			problems: []Code{CodeKeyRequired, CodeKeyReused}, handle: placeHold,
+			params: []param{keyParam}, body: wire.NewHold{},
+			answers:  []reply{{status: http.StatusOK, about: "The hold.", body: wire.HeldItem{}, headers: []param{replayed}}},
+			problems: []wire.Code{wire.CodeKeyRequired, wire.CodeKeyReused}, handle: placeHold,
 		},
 		{
 			id: "releaseHold", method: http.MethodPost, path: "/v1/staff/holds/{id}/release", listener: listenStaff, realm: realmStaff,
@@ -51,10 +52,11 @@ func holdRoutes() []*route {
 				"202 and releases nothing, the same request by another person within 24 hours releases it. 409 decision_changed: the " +
 				"first person was shown another amount or effect and has to ask again. Several holds may be active on one name; the " +
 				"others stay. A released hold stays as it is.",
-			params: []param{id, keyParam}, body: Reason{},
-			answers: []reply{{status: http.StatusOK, about: "The hold is released.", body: HeldItem{}, headers: []param{replayed}},
-				{status: http.StatusAccepted, about: "A second person has to release it too.", body: HeldItem{}, headers: []param{replayed}}},
-			problems: []Code{CodeKeyRequired, CodeNotFound, CodeKeyReused, CodeDecisionChanged, CodeRecoveryRequired}, handle: releaseHold,
+			params: []param{id, keyParam}, body: wire.Reason{},
+			answers: []reply{{status: http.StatusOK, about: "The hold is released.", body: wire.HeldItem{}, headers: []param{replayed}},
+				{status: http.StatusAccepted, about: "A second person has to release it too.", body: wire.HeldItem{}, headers: []param{replayed}}},
+			problems: []wire.Code{wire.CodeKeyRequired, wire.CodeNotFound, wire.CodeKeyReused, wire.CodeDecisionChanged, wire.CodeRecoveryRequired},
+			handle:   releaseHold,
 		},
 		{
 			id: "releaseHolds", method: http.MethodPost, path: "/v1/staff/holds/release", listener: listenStaff, realm: realmStaff,
@@ -65,10 +67,10 @@ func holdRoutes() []*route {
 				"the same call by another person of finance releases what others have asked for, if they were shown the same, and asks for " +
 				"the rest. Holds whose release you have asked for are left out; name them in hold_ids to ask again. The same key decides " +
 				"about a hold once.",
-			params: []param{keyParam}, body: BulkRelease{}, maxBody: 2 * bodyLimit,
+			params: []param{keyParam}, body: wire.BulkRelease{}, maxBody: 2 * bodyLimit,
 			answers: []reply{{status: http.StatusOK, about: "The result for each hold; of a dry run, what would be done.",
-				body: BulkReleased{}, headers: []param{replayed}}},
-			problems: []Code{CodeKeyRequired, CodeRequestInProgress, CodeKeyReused}, handle: releaseHolds,
+				body: wire.BulkReleased{}, headers: []param{replayed}}},
+			problems: []wire.Code{wire.CodeKeyRequired, wire.CodeRequestInProgress, wire.CodeKeyReused}, handle: releaseHolds,
 		},
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"hongbao/internal/access"
+	"hongbao/wire"
 )
 
 // keyRoutes returns the routes to administer keys and, for all staff, to list them.
@@ -20,11 +21,11 @@ func keyRoutes() []*route {
 			summary: "List API keys",
 			about:   "Newest first, ended keys included. Secrets are never returned. Filters are combined with AND.",
 			params: []param{
-				{in: "query", name: "role", schema: KeyRole(""), example: string(access.RoleFinance), about: "Keys of this role."},
+				{in: "query", name: "role", schema: wire.Role(""), example: string(access.RoleFinance), about: "Keys of this role."},
 				{in: "query", name: "app_id", schema: "", example: "mall", about: "Keys of this app."},
 				limitParam, cursorParam,
 			},
-			answers: []reply{{status: http.StatusOK, about: "A page of keys.", body: APIKeys{}}},
+			answers: []reply{{status: http.StatusOK, about: "A page of keys.", body: wire.List[wire.APIKey]{}}},
 			handle:  listKeys,
 		},
 		{
@@ -33,9 +34,9 @@ func keyRoutes() []*route {
 			summary: "Create an API key",
 			about: "For an existing app or for a member of staff. Only the hash is stored. The key works in this process at " +
 				"once, in the others within a second of its first use." + second + once,
-			params: []param{keyParam}, body: CreateKey{},
-			answers:  []reply{{status: http.StatusCreated, about: "The key is created.", body: CreatedKey{}, headers: []param{replayed}}},
-			problems: []Code{CodeKeyRequired, CodeKeyReused}, handle: createKey,
+			params: []param{keyParam}, body: wire.CreateKey{},
+			answers:  []reply{{status: http.StatusCreated, about: "The key is created.", body: wire.CreatedKey{}, headers: []param{replayed}}},
+			problems: []wire.Code{wire.CodeKeyRequired, wire.CodeKeyReused}, handle: createKey,
 		},
 		{
 			id: "rotateKey", method: http.MethodPost, path: "/v1/staff/keys/{id}/rotate", listener: listenStaff, realm: realmStaff, roles: admin,
@@ -44,10 +45,11 @@ func keyRoutes() []*route {
 				"every process refuses it by its own clock. Grace 0 revokes it at once. 409 `key_ended`: the key has ended or " +
 				"was rotated before. 409 `own_key`: the calling key was given less than 60 seconds. 409 `last_admin_key`: every " +
 				"admin key would expire or wait for a second person." + second + once,
-			params: []param{idParam, keyParam}, body: RotateKey{},
+			params: []param{idParam, keyParam}, body: wire.RotateKey{},
 			answers: []reply{{status: http.StatusCreated, about: "The new key is created; the old key ends after the grace " +
-				"period.", body: RotatedKey{}, headers: []param{replayed}}},
-			problems: []Code{CodeKeyRequired, CodeNotFound, CodeOwnKey, CodeLastAdminKey, CodeKeyEnded, CodeKeyReused}, handle: rotateKey,
+				"period.", body: wire.RotatedKey{}, headers: []param{replayed}}},
+			problems: []wire.Code{wire.CodeKeyRequired, wire.CodeNotFound, wire.CodeOwnKey, wire.CodeLastAdminKey, wire.CodeKeyEnded,
+				wire.CodeKeyReused}, handle: rotateKey,
 		},
 		{
 			id: "approveKey", method: http.MethodPost, path: "/v1/staff/keys/{id}/approve", listener: listenStaff, realm: realmStaff,
@@ -55,9 +57,9 @@ func keyRoutes() []*route {
 			about: "Activates a key that another person created. The person who created or rotated it is refused with 403, also " +
 				"under another spelling of the name. Approving an active key changes nothing. 409 `key_ended`: the key has ended " +
 				"or was rotated. To reject a key, have an administrator revoke it.",
-			params: []param{idParam, keyParam}, body: Reason{},
-			answers:  []reply{{status: http.StatusOK, about: "The key is active.", body: APIKey{}, headers: []param{replayed}}},
-			problems: []Code{CodeKeyRequired, CodeNotFound, CodeKeyEnded, CodeKeyReused}, handle: approveKey,
+			params: []param{idParam, keyParam}, body: wire.Reason{},
+			answers:  []reply{{status: http.StatusOK, about: "The key is active.", body: wire.APIKey{}, headers: []param{replayed}}},
+			problems: []wire.Code{wire.CodeKeyRequired, wire.CodeNotFound, wire.CodeKeyEnded, wire.CodeKeyReused}, handle: approveKey,
 		},
 		{
 			id: "revokeKey", method: http.MethodPost, path: "/v1/staff/keys/{id}/revoke", listener: listenStaff, realm: realmStaff, roles: admin,
@@ -65,9 +67,10 @@ func keyRoutes() []*route {
 			about: "Ends the key for ever. This process refuses it from the answer on, every other process that reaches MySQL " +
 				"within 3 seconds. Revoking a revoked key changes nothing. 409 `own_key`: it is the calling key. 409 " +
 				"`last_admin_key`: no other admin key without an expiry would remain.",
-			params: []param{idParam, keyParam}, body: Reason{},
-			answers:  []reply{{status: http.StatusOK, about: "The key is revoked.", body: APIKey{}, headers: []param{replayed}}},
-			problems: []Code{CodeKeyRequired, CodeNotFound, CodeOwnKey, CodeLastAdminKey, CodeKeyReused}, handle: revokeKey,
+			params: []param{idParam, keyParam}, body: wire.Reason{},
+			answers:  []reply{{status: http.StatusOK, about: "The key is revoked.", body: wire.APIKey{}, headers: []param{replayed}}},
+			problems: []wire.Code{wire.CodeKeyRequired, wire.CodeNotFound, wire.CodeOwnKey, wire.CodeLastAdminKey, wire.CodeKeyReused},
+			handle:   revokeKey,
 		},
 	}
 }

@@ -4,16 +4,9 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/danielgtaylor/huma/v2"
-
 	"hongbao/internal/access"
-	"hongbao/internal/packet"
+	"hongbao/wire"
 )
-
-// Schema implements huma.SchemaProvider.
-func (StoredStatus) Schema(huma.Registry) *huma.Schema {
-	return enum([]packet.Status{packet.StatusFunding, packet.StatusRejected, packet.StatusOpen, packet.StatusClosing, packet.StatusClosed})
-}
 
 // staffPacketFilters returns the filters of the staff list of packets, except the status.
 func staffPacketFilters() []param {
@@ -39,7 +32,7 @@ func staffPacketRoutes() []*route {
 			about: "Newest first. Filters are combined with AND. While a lane of the pool is closed, its packets are listed as " +
 				"stored in MySQL.",
 			params:  slices.Concat([]param{packetStatusParam}, filters, paging),
-			answers: []reply{{status: http.StatusOK, about: "A page of packets.", body: StaffPackets{}}},
+			answers: []reply{{status: http.StatusOK, about: "A page of packets.", body: wire.List[wire.StaffPacket]{}}},
 			handle:  listStaffPackets,
 		},
 		{
@@ -50,7 +43,7 @@ func staffPacketRoutes() []*route {
 				"stored status. A packet that is being created may be missing. Packets that are scheduled, open, sold_out or " +
 				"closing are read one by one, mostly from Redis, for at most two seconds.",
 			params:  slices.Concat([]param{packetStatusParam}, filters),
-			answers: []reply{{status: http.StatusOK, about: "Count and sum.", body: ListSum{}}},
+			answers: []reply{{status: http.StatusOK, about: "Count and sum.", body: wire.ListSum{}}},
 			handle:  sumStaffPackets,
 		},
 		{
@@ -59,23 +52,23 @@ func staffPacketRoutes() []*route {
 			summary:  "Get a packet of any app with its payments",
 			about:    "Returns the packet, its charge, its payouts by status, its refunds and its breaks.",
 			params:   []param{packetParam},
-			answers:  []reply{{status: http.StatusOK, about: "The current packet.", body: StaffPacketDetail{}}},
-			problems: []Code{CodePacketNotFound}, handle: getStaffPacket,
+			answers:  []reply{{status: http.StatusOK, about: "The current packet.", body: wire.StaffPacketDetail{}}},
+			problems: []wire.Code{wire.CodePacketNotFound}, handle: getStaffPacket,
 		},
 		{
 			id: "listStaffGrabs", method: http.MethodGet, path: "/v1/staff/packets/{id}/grabs", listener: listenStaff, realm: realmStaff,
 			tag: "staff packets", summary: "List the claims of a packet of any app",
 			about:    "Returns the same as for the app.",
 			params:   []param{packetParam, limitParam, cursorParam},
-			answers:  []reply{{status: http.StatusOK, about: "A page of claims.", body: Claims{}}},
-			problems: []Code{CodePacketNotFound}, handle: listGrabs,
+			answers:  []reply{{status: http.StatusOK, about: "A page of claims.", body: wire.List[wire.Claim]{}}},
+			problems: []wire.Code{wire.CodePacketNotFound}, handle: listGrabs,
 		},
 		{
 			id: "getStaffProof", method: http.MethodGet, path: "/v1/staff/packets/{id}/proof", listener: listenStaff, realm: realmStaff,
 			tag: "staff packets", summary: "Prove where the money of a packet of any app is",
 			about:  "Returns the same as for the app.",
-			params: []param{packetParam}, answers: []reply{{status: http.StatusOK, about: "The proof.", body: Proof{}}},
-			problems: []Code{CodePacketNotFound}, handle: getStaffProof,
+			params: []param{packetParam}, answers: []reply{{status: http.StatusOK, about: "The proof.", body: wire.Proof{}}},
+			problems: []wire.Code{wire.CodePacketNotFound}, handle: getStaffProof,
 		},
 		{
 			// Operations may recall too: like a hold it stops something, and money moves only back
@@ -86,10 +79,12 @@ func staffPacketRoutes() []*route {
 			about: "Works like the recall of the app: no more grabs, the unclaimed amount is refunded to the sender, and claims " +
 				"are paid. One person decides. A packet that has ended does not change; this is audited too. The audit entry is " +
 				"written before the packet is ended: after a 503, repeat the request with the same key.",
-			params: []param{packetParam, keyParam}, body: RecallDecision{},
-			answers: []reply{{status: http.StatusAccepted, about: "The packet is being closed; no further request is needed.", body: StaffPacket{},
+			params: []param{packetParam, keyParam}, body: wire.RecallDecision{},
+			answers: []reply{{status: http.StatusAccepted, about: "The packet is being closed; no further request is needed.",
+				body:    wire.StaffPacket{},
 				headers: []param{replayed}}},
-			problems: []Code{CodeKeyRequired, CodePacketNotFound, CodeNotOpenYet, CodeNotRetryable, CodeKeyReused}, handle: recallStaffPacket,
+			problems: []wire.Code{wire.CodeKeyRequired, wire.CodePacketNotFound, wire.CodeNotOpenYet, wire.CodeNotRetryable, wire.CodeKeyReused},
+			handle:   recallStaffPacket,
 		},
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"hongbao/internal/access"
+	"hongbao/wire"
 )
 
 var providerParam = param{in: "path", name: "name", required: true, schema: "", example: "sandbox",
@@ -16,7 +17,7 @@ func providerRoutes() []*route {
 			tag:     "staff providers",
 			summary: "List payment providers",
 			about:   "Returns for each provider its hold (who placed it, when and why) and the rate limit that all workers share.",
-			answers: []reply{{status: http.StatusOK, about: "The providers.", body: PaymentProviders{}}},
+			answers: []reply{{status: http.StatusOK, about: "The providers.", body: wire.List[wire.PaymentProvider]{}}},
 			handle:  listProviders,
 		},
 		{
@@ -29,9 +30,9 @@ func providerRoutes() []*route {
 				"A packet created during the hold is answered 202 with status `funding` and opens after the release. When its " +
 				"expires_at passes first, it is refunded in full after its charge. Holding a provider that is held keeps the " +
 				"first hold and is audited too.",
-			params: []param{providerParam, keyParam}, body: HoldDecision{},
-			answers:  []reply{{status: http.StatusOK, about: "The provider is held.", body: PaymentProvider{}, headers: []param{replayed}}},
-			problems: []Code{CodeKeyRequired, CodeNotFound, CodeKeyReused}, handle: holdProvider,
+			params: []param{providerParam, keyParam}, body: wire.HoldDecision{},
+			answers:  []reply{{status: http.StatusOK, about: "The provider is held.", body: wire.PaymentProvider{}, headers: []param{replayed}}},
+			problems: []wire.Code{wire.CodeKeyRequired, wire.CodeNotFound, wire.CodeKeyReused}, handle: holdProvider,
 		},
 		{
 			id: "releaseProvider", method: http.MethodPost, path: "/v1/staff/providers/{name}/release", listener: listenStaff, realm: realmStaff,
@@ -39,9 +40,9 @@ func providerRoutes() []*route {
 			summary: "Release a provider",
 			about: "Ends the hold. Within two seconds the first 2,000 deferred payments are sent, the others in further rounds. " +
 				"Releasing a provider that is not held changes nothing and is audited too.",
-			params: []param{providerParam, keyParam}, body: HoldDecision{},
-			answers:  []reply{{status: http.StatusOK, about: "The provider is not held.", body: PaymentProvider{}, headers: []param{replayed}}},
-			problems: []Code{CodeKeyRequired, CodeNotFound, CodeKeyReused}, handle: releaseProvider,
+			params: []param{providerParam, keyParam}, body: wire.HoldDecision{},
+			answers:  []reply{{status: http.StatusOK, about: "The provider is not held.", body: wire.PaymentProvider{}, headers: []param{replayed}}},
+			problems: []wire.Code{wire.CodeKeyRequired, wire.CodeNotFound, wire.CodeKeyReused}, handle: releaseProvider,
 		},
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"hongbao/internal/access"
+	"hongbao/wire"
 )
 
 // breakFilters returns the filters of the list of breaks.
@@ -34,11 +35,11 @@ func reconciliationRoutes() []*route {
 			tag: "staff reconciliation", summary: "List reconciliations",
 			about: "Newest first. Filters are combined with AND.",
 			params: []param{
-				text("provider", "", "sandbox", "Reconciliations of this provider."), text("date", Date(""), "2026-02-17", "Reconciliations of "+
+				text("provider", "", "sandbox", "Reconciliations of this provider."), text("date", wire.Date(""), "2026-02-17", "Reconciliations of "+
 					"this day."),
-				text("status", ReconciliationStatus(""), "done", "Reconciliations in this status."), limitParam, cursorParam,
+				text("status", wire.ReconciliationStatus(""), "done", "Reconciliations in this status."), limitParam, cursorParam,
 			},
-			answers: []reply{{status: http.StatusOK, about: "A page of reconciliations.", body: Reconciliations{}}},
+			answers: []reply{{status: http.StatusOK, about: "A page of reconciliations.", body: wire.List[wire.Reconciliation]{}}},
 			handle:  listReconciliations,
 		},
 		{
@@ -50,18 +51,18 @@ func reconciliationRoutes() []*route {
 				"reconciliation of the same day is requested or running, that one is returned. For the current day the result is " +
 				"provisional, and movements of the last minute count as in flight. The body is optional: by default it is today, " +
 				"the only provider, no reason.",
-			params: []param{keyParam}, body: ReconcileRequest{}, optional: true,
+			params: []param{keyParam}, body: wire.ReconcileRequest{}, optional: true,
 			answers: []reply{{status: http.StatusAccepted, about: "The reconciliation is " +
-				"requested.", body: Reconciliation{}, headers: []param{replayed}}},
-			problems: []Code{CodeKeyRequired, CodeKeyReused}, handle: startReconciliation,
+				"requested.", body: wire.Reconciliation{}, headers: []param{replayed}}},
+			problems: []wire.Code{wire.CodeKeyRequired, wire.CodeKeyReused}, handle: startReconciliation,
 		},
 		{
 			id: "getReconciliation", method: http.MethodGet, path: "/v1/staff/reconciliations/{id}", listener: listenStaff, realm: realmStaff,
 			tag: "staff reconciliation", summary: "Get a reconciliation",
 			about:    "`GET /v1/staff/breaks?reconciliation_id=` lists its breaks.",
 			params:   []param{id("sKQ3X7M2P5R6T4V2W3Y7Z5B6CD", "The reconciliation's id.")},
-			answers:  []reply{{status: http.StatusOK, about: "The reconciliation.", body: Reconciliation{}}},
-			problems: []Code{CodeNotFound}, handle: getReconciliation,
+			answers:  []reply{{status: http.StatusOK, about: "The reconciliation.", body: wire.Reconciliation{}}},
+			problems: []wire.Code{wire.CodeNotFound}, handle: getReconciliation,
 		},
 	}
 }
@@ -74,7 +75,7 @@ func breakRoutes() []*route {
 			summary: "List breaks",
 			about:   "A break is a difference that staff has to look into. Newest first. Filters are combined with AND.",
 			params:  slices.Concat(breakFilters(), paging),
-			answers: []reply{{status: http.StatusOK, about: "A page of breaks.", body: Breaks{}}},
+			answers: []reply{{status: http.StatusOK, about: "A page of breaks.", body: wire.List[wire.Break]{}}},
 			handle:  listBreaks,
 		},
 		{
@@ -83,7 +84,7 @@ func breakRoutes() []*route {
 			summary: "Count breaks",
 			about:   "Counts the breaks that the list returns for the same filters, up to 10,000.",
 			params:  breakFilters(),
-			answers: []reply{{status: http.StatusOK, about: "The count.", body: ListCount{}}},
+			answers: []reply{{status: http.StatusOK, about: "The count.", body: wire.ListCount{}}},
 			handle:  countBreaks,
 		},
 		{
@@ -94,7 +95,7 @@ func breakRoutes() []*route {
 				"without one with its payment_amount. The sum is not what is missing or surplus: a payment with several breaks " +
 				"counts in each. Breaks without any amount, such as grabs that Redis lost, are counted in without_amount.",
 			params:  breakFilters(),
-			answers: []reply{{status: http.StatusOK, about: "Count and sum.", body: BreakSum{}}},
+			answers: []reply{{status: http.StatusOK, about: "Count and sum.", body: wire.BreakSum{}}},
 			handle:  sumBreaks,
 		},
 		{
@@ -109,11 +110,13 @@ func breakRoutes() []*route {
 				"open. 409 not_retryable: the state does not permit the outcome, or nothing of the provider shows that the money has moved; " +
 				"mark-paid records a payment by other means.",
 			params: []param{{in: "path", name: "id", required: true, schema: "", example: "b4711", about: "The break's id."}, keyParam},
-			body:   ResolveBreak{}, answers: []reply{{status: http.StatusOK, about: "The break.", body: Break{}, headers: []param{replayed}},
-				{status: http.StatusAccepted, about: "The outcome waits for a second person.", body: DecidedBreak{},
+			body:   wire.ResolveBreak{}, answers: []reply{{status: http.StatusOK, about: "The break.", body: wire.Break{},
+				headers: []param{replayed}},
+				{status: http.StatusAccepted, about: "The outcome waits for a second person.", body: wire.DecidedBreak{},
 					headers: []param{replayed}}},
-			problems: []Code{CodeKeyRequired, CodeNotFound, CodeNotRetryable, CodeDecisionPending, CodeHeld, CodeKeyReused},
-			handle:   resolveBreak,
+			problems: []wire.Code{wire.CodeKeyRequired, wire.CodeNotFound, wire.CodeNotRetryable, wire.CodeDecisionPending, wire.CodeHeld,
+				wire.CodeKeyReused},
+			handle: resolveBreak,
 		},
 	}
 }

@@ -4,7 +4,9 @@ import (
 	"net/http"
 
 	"hongbao/internal/access"
+	"hongbao/internal/money"
 	"hongbao/internal/payout"
+	"hongbao/wire"
 )
 
 var refundParam = param{in: "path", name: "id", required: true, schema: "", example: "r3q5k9v0c1m7e2u8h4r6t0000", about: "The refund's id."}
@@ -16,10 +18,10 @@ func paymentFilters(what string) []param {
 		return param{in: "query", name: name, schema: "", example: example, about: what + about}
 	}
 	count := func(name string, example int64, about string) param {
-		return param{in: "query", name: name, schema: Fen(0), example: example, about: what + about}
+		return param{in: "query", name: name, schema: money.Fen(0), example: example, about: what + about}
 	}
 	return []param{
-		{in: "query", name: "status", schema: PayoutStatus(""), example: string(payout.StatusFailed), about: what + " in this status."},
+		{in: "query", name: "status", schema: wire.PayoutStatus(""), example: string(payout.StatusFailed), about: what + " in this status."},
 		text("packet_id", "3q5k9v0c1m7e2u8h4r6t", " of this packet."), text("user_id", "u2", " to this user."),
 		text("order_no", "p3q5k9v0c1m7e2u8h4r6t000301", " that used this order number, in any attempt."),
 		text("failure_code", "account_frozen", " that failed with this code."),
@@ -31,7 +33,7 @@ func paymentFilters(what string) []param {
 
 // olderParam is the filter by age.
 func olderParam(about string) param {
-	return param{in: "query", name: "older_than_seconds", schema: Fen(0), max: maxAge, example: 3600, about: about}
+	return param{in: "query", name: "older_than_seconds", schema: money.Fen(0), max: maxAge, example: 3600, about: about}
 }
 
 // lateParam is a filter of refunds only.
@@ -46,7 +48,7 @@ func refundRoutes() []*route {
 			summary: "List refunds",
 			about:   "Remainders and cancelled payouts that go back to the senders. Newest first. Filters are combined with AND.",
 			params:  append(paymentFilters("Refunds"), lateParam, limitParam, cursorParam),
-			answers: []reply{{status: http.StatusOK, about: "A page of refunds.", body: Refunds{}}},
+			answers: []reply{{status: http.StatusOK, about: "A page of refunds.", body: wire.List[wire.Refund]{}}},
 			handle:  listRefunds,
 		},
 		{
@@ -54,7 +56,7 @@ func refundRoutes() []*route {
 			summary: "Count and sum refunds",
 			about:   "Covers the refunds that the list returns for the same filters; of more than 10,000, the newest 10,000.",
 			params:  append(paymentFilters("Refunds"), lateParam),
-			answers: []reply{{status: http.StatusOK, about: "Count and sum.", body: PaymentSum{}}},
+			answers: []reply{{status: http.StatusOK, about: "Count and sum.", body: wire.PaymentSum{}}},
 			handle:  sumRefunds,
 		},
 		{
@@ -62,7 +64,7 @@ func refundRoutes() []*route {
 			tag: "staff refunds", summary: "Get the statuses of several refunds",
 			about:   "Returns the statuses from MySQL in one read. Use it to follow a bulk retry.",
 			params:  []param{refundIDsParam},
-			answers: []reply{{status: http.StatusOK, about: "The statuses.", body: RefundStatuses{}}},
+			answers: []reply{{status: http.StatusOK, about: "The statuses.", body: wire.RefundStatuses{}}},
 			handle:  getRefundStatuses,
 		},
 		{
@@ -70,17 +72,17 @@ func refundRoutes() []*route {
 			summary:  "Get a refund with its attempts and timeline",
 			about:    "Returns the refund with every attempt and the merged history of its events.",
 			params:   []param{refundParam},
-			answers:  []reply{{status: http.StatusOK, about: "The refund.", body: RefundDetail{}}},
-			problems: []Code{CodeRefundNotFound}, handle: getRefund,
+			answers:  []reply{{status: http.StatusOK, about: "The refund.", body: wire.RefundDetail{}}},
+			problems: []wire.Code{wire.CodeRefundNotFound}, handle: getRefund,
 		},
 		{
 			id: "retryRefunds", method: http.MethodPost, path: "/v1/staff/refunds/retry", listener: listenStaff, realm: realmStaff,
 			roles: []access.Role{access.RoleFinance}, tag: "staff decisions", summary: "Retry many refunds",
 			about:  "Works like the bulk retry of payouts.",
-			params: []param{keyParam}, body: BulkRefundRetry{},
+			params: []param{keyParam}, body: wire.BulkRefundRetry{},
 			answers: []reply{{status: http.StatusOK, about: "The result for each refund; of a dry run, what would be " +
-				"done.", body: BulkRefundsRetried{}, headers: []param{replayed}}},
-			problems: []Code{CodeKeyRequired, CodeRequestInProgress, CodeKeyReused},
+				"done.", body: wire.BulkRefundsRetried{}, headers: []param{replayed}}},
+			problems: []wire.Code{wire.CodeKeyRequired, wire.CodeRequestInProgress, wire.CodeKeyReused},
 			handle:   retryMany(bulkRefunds),
 		},
 	}

@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"hongbao/internal/access"
+	"hongbao/wire"
 )
 
 // ticketKeyRoutes returns the routes to administer ticket keys and, for all staff, to list them.
@@ -19,7 +20,7 @@ func ticketKeyRoutes() []*route {
 				{in: "query", name: "app_id", schema: "", example: "mall", about: "Keys of this app."},
 				limitParam, cursorParam,
 			},
-			answers: []reply{{status: http.StatusOK, about: "A page of keys.", body: TicketKeyPage{}}},
+			answers: []reply{{status: http.StatusOK, about: "A page of keys.", body: wire.List[wire.TicketKey]{}}},
 			handle:  listTicketKeys,
 		},
 		{
@@ -29,9 +30,9 @@ func ticketKeyRoutes() []*route {
 				"one is known everywhere before its backend switches. This process accepts its tickets at once, every other " +
 				"process that reaches MySQL within 3 seconds. A public key can be added once only: a second time is 422 " +
 				"`invalid_request` on `public_key`, also after it was revoked.",
-			params: []param{keyParam}, body: AddTicketKey{},
-			answers:  []reply{{status: http.StatusCreated, about: "The key is added.", body: TicketKey{}, headers: []param{replayed}}},
-			problems: []Code{CodeKeyRequired, CodeKeyReused}, handle: addTicketKey,
+			params: []param{keyParam}, body: wire.AddTicketKey{},
+			answers:  []reply{{status: http.StatusCreated, about: "The key is added.", body: wire.TicketKey{}, headers: []param{replayed}}},
+			problems: []wire.Code{wire.CodeKeyRequired, wire.CodeKeyReused}, handle: addTicketKey,
 		},
 		{
 			id: "revokeTicketKey", method: http.MethodPost, path: "/v1/staff/ticket-keys/{id}/revoke", listener: listenStaff, realm: realmStaff,
@@ -39,9 +40,9 @@ func ticketKeyRoutes() []*route {
 			about: "Revokes the key and all its tickets for ever. This process refuses them from the answer on, every other " +
 				"process that reaches MySQL within 3 seconds. Claims won with them remain. Revoking a revoked key changes " +
 				"nothing.",
-			params: []param{idParam, keyParam}, body: Reason{},
-			answers:  []reply{{status: http.StatusOK, about: "The key is revoked.", body: TicketKey{}, headers: []param{replayed}}},
-			problems: []Code{CodeKeyRequired, CodeNotFound, CodeKeyReused}, handle: revokeTicketKey,
+			params: []param{idParam, keyParam}, body: wire.Reason{},
+			answers:  []reply{{status: http.StatusOK, about: "The key is revoked.", body: wire.TicketKey{}, headers: []param{replayed}}},
+			problems: []wire.Code{wire.CodeKeyRequired, wire.CodeNotFound, wire.CodeKeyReused}, handle: revokeTicketKey,
 		},
 	}
 }

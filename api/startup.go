@@ -11,6 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"hongbao/wire"
 )
 
 const (
@@ -182,7 +184,7 @@ func (s *Starting) answer(r *http.Request, id string) (status int, kind string, 
 		var document any
 		switch r.URL.Path {
 		case "/livez":
-			status, document = http.StatusOK, Liveness{Status: "ok"}
+			status, document = http.StatusOK, wire.Liveness{Status: "ok"}
 		case "/readyz":
 			status, document = http.StatusServiceUnavailable, s.readiness()
 		}
@@ -199,10 +201,10 @@ func (s *Starting) answer(r *http.Request, id string) (status int, kind string, 
 }
 
 // readiness returns the state of the awaited dependency; others were not probed.
-func (s *Starting) readiness() Readiness {
-	out := Readiness{Status: "unavailable", Reason: "starting", Dependencies: map[string]Dependency{}}
+func (s *Starting) readiness() wire.Readiness {
+	out := wire.Readiness{Status: "unavailable", Reason: "starting", Dependencies: map[string]wire.Dependency{}}
 	if a := s.awaited.Load(); a != nil {
-		out.Dependencies[a.name] = Dependency{Status: "unavailable", LatencyMS: float64(time.Since(a.since).Microseconds()) / 1000}
+		out.Dependencies[a.name] = wire.Dependency{Status: "unavailable", LatencyMS: float64(time.Since(a.since).Microseconds()) / 1000}
 	}
 	return out
 }

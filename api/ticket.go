@@ -6,6 +6,7 @@ import (
 
 	"hongbao/internal/packet"
 	"hongbao/internal/ticket"
+	"hongbao/wire"
 )
 
 // Tickets prove eligibility that only the app knows: the app signs one for a user and a
@@ -39,7 +40,7 @@ func (r *request) ticketRefusal(fact packetFacts, id string, asked grabRequest) 
 	if err == nil {
 		return nil
 	}
-	refused := refuse(CodeNotEligible)
+	refused := refuse(wire.CodeNotEligible)
 	refused.cause = err
 	for _, d := range ticketDetails {
 		if errors.Is(err, d.why) {

@@ -10,6 +10,7 @@ import (
 	"hongbao/internal/packet"
 	"hongbao/internal/staff"
 	"hongbao/internal/ticket"
+	"hongbao/wire"
 )
 
 // TicketKeys lists ticket keys and records their administration.
@@ -21,35 +22,10 @@ type TicketKeys interface {
 		render func(access.TicketKeyRecord) (status int, body []byte)) (staff.Answer, error)
 }
 
-// TicketKey is a ticket key in answers to staff. All its data is public.
-type TicketKey struct {
-	ID        string           `json:"id" doc:"The id, which is the kid in the header of its tickets." example:"k3q5v2c7m4e2"`
-	AppID     string           `json:"app_id" doc:"The app whose tickets it verifies." example:"mall"`
-	Name      Nullable[string] `json:"name" doc:"The purpose, as given by its creator."`
-	PublicKey string           `json:"public_key" doc:"The Ed25519 public key: its 32 bytes in base64." example:"11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo="`
-	Status    KeyStatus        `json:"status" doc:"active: its tickets are accepted. revoked: its tickets are refused. Keys do not expire; tickets do."`
-	CreatedAt Stamp            `json:"created_at" doc:"When it was added."`
-	RevokedAt Nullable[Stamp]  `json:"revoked_at" doc:"When it was revoked."`
-}
-
-// TicketKeyPage is a page of ticket keys.
-type TicketKeyPage struct {
-	Items      []TicketKey      `json:"items" nullable:"false" doc:"Newest first."`
-	NextCursor Nullable[string] `json:"next_cursor" doc:"The cursor of the next page; null on the last page."`
-}
-
-// AddTicketKey is the body that adds a ticket key.
-type AddTicketKey struct {
-	AppID     string `json:"app_id" doc:"The app that has the private key." example:"mall"`
-	PublicKey string `json:"public_key" minLength:"1" maxLength:"1024" doc:"An Ed25519 public key in PEM, as 'openssl pkey -pubout' writes it." example:"-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=\n-----END PUBLIC KEY-----\n"`
-	Name      string `json:"name,omitempty" minLength:"1" maxLength:"64" doc:"The purpose." example:"campaign backend"`
-	Reason    string `json:"reason" minLength:"1" maxLength:"500" doc:"The reason, for the audit: 1 to 500 characters." example:"yearly rotation"`
-}
-
-func renderTicketKey(k access.TicketKeyRecord) TicketKey {
-	return TicketKey{ID: k.ID, AppID: k.AppID, Name: textOrNull(k.Name), PublicKey: base64.StdEncoding.EncodeToString(k.Public),
-		Status:    KeyStatus(k.Status()),
-		CreatedAt: Stamp(k.CreatedAt), RevokedAt: stampOrNull(k.RevokedAt)}
+func renderTicketKey(k access.TicketKeyRecord) wire.TicketKey {
+	return wire.TicketKey{ID: k.ID, AppID: k.AppID, Name: textOrNull(k.Name), PublicKey: base64.StdEncoding.EncodeToString(k.Public),
+		Status:    wire.KeyStatus(k.Status()),
+		CreatedAt: wire.At(k.CreatedAt), RevokedAt: timeOrNull(k.RevokedAt)}
 }
 
 func readTicketKeyFilter(q *query) access.KeyFilter {
@@ -68,7 +44,7 @@ func listTicketKeys(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	var page TicketKeyPage
+	var page wire.List[wire.TicketKey]
 	page.Items, page.NextCursor = pageOf(rows, limit, func(k access.TicketKeyRecord) listCursor {
 		return listCursor{Filters: given, At: k.CreatedAt, ID: k.ID}
 	}, renderTicketKey)
@@ -83,12 +59,13 @@ func checkTicketKey(s string) *fault {
 	return nil
 }
 
-func readAddTicketKey(body []byte) (AddTicketKey, error) {
+func readAddTicketKey(body []byte) (wire.AddTicketKey, error) {
 	o, err := readObject(body)
 	if err != nil {
-		return AddTicketKey{}, err
+		return wire.AddTicketKey{}, err
 	}
-	out := AddTicketKey{AppID: valueOr(o.text("app_id", true, checkAppID), ""), PublicKey: valueOr(o.text("public_key", true, checkTicketKey),
+	out := wire.AddTicketKey{AppID: valueOr(o.text("app_id", true, checkAppID), ""), PublicKey: valueOr(o.text("public_key", true,
+		checkTicketKey),
 		""),
 		Name: valueOr(o.text("name", false, checkOwner), ""), Reason: valueOr(o.text("reason", true, checkReason), "")}
 	return out, o.done()
@@ -116,9 +93,9 @@ func addTicketKey(r *request) (answer, error) {
 	})
 	switch {
 	case errors.Is(err, packet.ErrNotFound):
-		return answer{}, invalid(FieldError{"app_id", faultEnum, "is not the id of an app that exists"})
+		return answer{}, invalidField("app_id", faultEnum, "is not the id of an app that exists")
 	case errors.Is(err, access.ErrTicketKeyTaken):
-		return answer{}, invalid(FieldError{"public_key", faultDuplicate, "was added before; a revoked key cannot be added again"})
+		return answer{}, invalidField("public_key", faultDuplicate, "was added before; a revoked key cannot be added again")
 	}
 	return r.keyAnswer(stored, err, "ticket key")
 }

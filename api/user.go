@@ -12,42 +12,8 @@ import (
 
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/wire"
 )
-
-// UserClaim is a claim in the list of its user's claims.
-type UserClaim struct {
-	Claim
-	SenderID string `json:"sender_id" doc:"Who sent the packet." example:"u1"`
-	Greeting string `json:"greeting" doc:"Of the packet."`
-}
-
-// UserClaims is a page of a user's claims.
-type UserClaims struct {
-	Items      []UserClaim      `json:"items" nullable:"false" doc:"Newest first."`
-	NextCursor Nullable[string] `json:"next_cursor" doc:"The cursor of the next page; null on the last page."`
-}
-
-// Summary is what a user sent and received in a year.
-type Summary struct {
-	UserID   string          `json:"user_id" doc:"Whose summary it is." example:"u1"`
-	Year     int             `json:"year" doc:"From the first moment of this year to its last, in the time zone." example:"2026"`
-	TZ       string          `json:"tz" doc:"The time zone." example:"Asia/Shanghai"`
-	Sent     SentSummary     `json:"sent" doc:"Packets by the time of their creation: those that were charged, whatever became of them."`
-	Received ReceivedSummary `json:"received" doc:"Claims by the time they were won, paid out or not yet."`
-}
-
-// SentSummary is what a user sent.
-type SentSummary struct {
-	Count  int      `json:"count" minimum:"0" doc:"How many packets."`
-	Amount TotalFen `json:"amount" doc:"The sum of their total_amount."`
-}
-
-// ReceivedSummary is what a user received.
-type ReceivedSummary struct {
-	Count    int      `json:"count" minimum:"0" doc:"How many claims."`
-	Amount   TotalFen `json:"amount" doc:"The sum of their amounts."`
-	BestLuck int      `json:"best_luck" minimum:"0" doc:"How many of them had the best luck of a packet that is sold out or closed."`
-}
 
 // received are a user's claims in Redis, with their packets.
 type received struct {
@@ -129,7 +95,7 @@ func listUserClaims(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	page := UserClaims{Items: items}
+	page := wire.List[wire.UserClaim]{Items: items}
 	if len(items) > limit {
 		page.Items = items[:limit]
 		page.NextCursor = place{placeOf(page.Items[limit-1])}.cursor("claims", filters)
@@ -137,14 +103,14 @@ func listUserClaims(r *request) (answer, error) {
 	return answer{status: http.StatusOK, body: page}, nil
 }
 
-func placeOf(c UserClaim) packet.Cursor {
-	return packet.Cursor{At: time.Time(c.ClaimedAt), ID: c.PacketID}
+func placeOf(c wire.UserClaim) packet.Cursor {
+	return packet.Cursor{At: c.ClaimedAt.Time, ID: c.PacketID}
 }
 
 // userClaims merges claims of Redis and MySQL. A claim is in both from its recording until its
 // packet is retired: then MySQL has its payout and Redis its best luck. Its position in the
 // list is the same in both.
-func (r *request) userClaims(user string, after packet.Cursor, limit int) ([]UserClaim, error) {
+func (r *request) userClaims(user string, after packet.Cursor, limit int) ([]wire.UserClaim, error) {
 	live, err := r.live(user, after, limit)
 	if err != nil {
 		return nil, err
@@ -155,11 +121,11 @@ func (r *request) userClaims(user string, after packet.Cursor, limit int) ([]Use
 	if err != nil {
 		return nil, err
 	}
-	items := make([]UserClaim, 0, len(rows)+len(live.claims))
+	items := make([]wire.UserClaim, 0, len(rows)+len(live.claims))
 	recorded := make(map[string]bool, len(rows))
 	for _, row := range rows {
 		recorded[row.PacketID] = true
-		item := UserClaim{Claim: renderClaim(row.Claim, progressOf(row.ClaimWithPayout)), SenderID: row.SenderID, Greeting: row.Greeting}
+		item := wire.UserClaim{Claim: renderClaim(row.Claim, progressOf(row.ClaimWithPayout)), SenderID: row.SenderID, Greeting: row.Greeting}
 		item.BestLuck = row.BestLuck || live.best(row.Claim, progressOf(row.ClaimWithPayout))
 		items = append(items, item)
 	}
@@ -169,11 +135,11 @@ func (r *request) userClaims(user string, after packet.Cursor, limit int) ([]Use
 			continue
 		}
 		pending := pendingPayout(claimRefOf(c))
-		item := UserClaim{Claim: renderClaim(c, pending), SenderID: p.sender, Greeting: p.greeting}
+		item := wire.UserClaim{Claim: renderClaim(c, pending), SenderID: p.sender, Greeting: p.greeting}
 		item.BestLuck = live.best(c, pending)
 		items = append(items, item)
 	}
-	slices.SortFunc(items, func(a, b UserClaim) int { return placeOf(a).Compare(placeOf(b)) })
+	slices.SortFunc(items, func(a, b wire.UserClaim) int { return placeOf(a).Compare(placeOf(b)) })
 	return items[:min(limit, len(items))], nil
 }
 
@@ -230,9 +196,9 @@ func getSummary(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return answer{status: http.StatusOK, body: Summary{
-		UserID: user, Year: int(year), TZ: name, Sent: SentSummary{Count: sums.SentCount, Amount: TotalFen(sums.SentAmount)},
-		Received: ReceivedSummary{Count: sums.ReceivedCount, Amount: TotalFen(sums.ReceivedAmount), BestLuck: sums.BestLuckCount},
+	return answer{status: http.StatusOK, body: wire.Summary{
+		UserID: user, Year: int(year), TZ: name, Sent: wire.SentSummary{Count: sums.SentCount, Amount: sums.SentAmount},
+		Received: wire.ReceivedSummary{Count: sums.ReceivedCount, Amount: sums.ReceivedAmount, BestLuck: sums.BestLuckCount},
 	}}, nil
 }
 

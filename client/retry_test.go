@@ -14,9 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"hongbao/api"
 	"hongbao/client"
 	"hongbao/internal/packet"
+	"hongbao/wire"
 )
 
 // script answers one step a request, and the last one for ever.
@@ -268,13 +268,13 @@ func TestRetryEnds(t *testing.T) {
 // One app's texts must not keep an iterator, or staff who list the packets of all
 // apps, from going on: the largest page is read.
 func TestLargestPage(t *testing.T) {
-	p := api.Packet{
-		ID: strings.Repeat("v", 20), Status: api.PacketStatus(packet.StatusClosed), SenderID: strings.Repeat(`"`, packet.MaxUserIDBytes),
+	p := wire.Packet{
+		ID: strings.Repeat("v", 20), Status: wire.PacketClosed, SenderID: strings.Repeat(`"`, packet.MaxUserIDBytes),
 		Greeting: strings.Repeat("\u2028", packet.MaxGreeting),
 		// JSON needs six bytes for each of these.
 		Metadata: map[string]string{strings.Repeat("\x00", packet.MaxMetadata): strings.Repeat("\x00", packet.MaxMetadata)},
 	}
-	body, err := json.Marshal(api.Packets{Items: slices.Repeat([]api.Packet{p}, 200)})
+	body, err := json.Marshal(wire.List[wire.Packet]{Items: slices.Repeat([]wire.Packet{p}, 200)})
 	if err != nil {
 		t.Fatal(err)
 	}

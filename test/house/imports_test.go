@@ -42,7 +42,7 @@ var layers = map[string][]string{
 	"provider":              {"money", "packet", "payout", "observe"},
 	"provider/providertest": {"money", "payout"}, // knows adapters only by their interface
 	"provider/sandbox":      {},                  // another company's system: it shares no code with us
-	"api":                   {"campaign", "money", "packet", "payout", "staff", "access", "ticket", "observe", "health"},
+	"api":                   {"campaign", "money", "packet", "payout", "staff", "access", "ticket", "observe", "health", "wire"},
 	"activities":            {"campaign", "failpoint", "money", "packet", "payout", "staff", "observe", "reconcile"},
 	"workflows":             {"campaign", "money", "packet", "payout", "staff", "activities"},
 	// pool: see workerSees
@@ -52,18 +52,19 @@ var layers = map[string][]string{
 	"recovery":           {"money", "packet", "payout", "staff", "activities", "pool", "reconcile"}, // reads the pool behind its fence
 	"devstack":           {"observe"},
 	"devstack/stacktest": {"devstack", "migrations", "test/wait"}, // a database with the schema
-	"client":             {"money"},                               // also for programs outside this module
+	"wire":               {"money"},                               // the HTTP contract
+	"client":             {"money", "wire"},                       // also for programs outside this module
 	// The console reads and writes through the staff API only.
-	"console":         {"access", "client", "money", "packet", "sentence", "visible"},
-	"console/browser": {},                               // the console in a browser, all of it in test files
-	"cmd/hongbao":     {"*"},                            // the only package that wires the others
-	"test/bench":      {},                               // measurements, all of them in test files
-	"test/bench/bulk": {"money", "packet"},              // rows for large tables; only tests import it
-	"test/chaos":      {},                               // uses the product from outside, all of it in test files
-	"test/e2e":        {"client", "money"},              // uses the product from outside
-	"test/simulate":   {},                               // lifetimes in memory, all of it in test files
-	"test/house":      {},                               // these tests
-	"test/compose":    {"client", "money", "test/wait"}, // docker-compose.yml from outside, all of it in test files
+	"console":         {"access", "client", "money", "packet", "sentence", "visible", "wire"},
+	"console/browser": {},                                       // the console in a browser, all of it in test files
+	"cmd/hongbao":     {"*"},                                    // the only package that wires the others
+	"test/bench":      {},                                       // measurements, all of them in test files
+	"test/bench/bulk": {"money", "packet"},                      // rows for large tables; only tests import it
+	"test/chaos":      {},                                       // uses the product from outside, all of it in test files
+	"test/e2e":        {"client", "money", "wire"},              // uses the product from outside
+	"test/simulate":   {},                                       // lifetimes in memory, all of it in test files
+	"test/house":      {},                                       // these tests
+	"test/compose":    {"client", "money", "test/wait", "wire"}, // docker-compose.yml from outside, all of it in test files
 	"test/harness": {"access", "api", "devstack/stacktest", "packet", "payout", "pool", "provider", "provider/sandbox", "staff", "store",
 		"test/wait"},
 	"test/logs":  {}, // imported by test files alone
@@ -72,7 +73,7 @@ var layers = map[string][]string{
 }
 
 // atRoot are the folders of packages that are not under internal/.
-var atRoot = []string{"migrations", "api", "activities", "workflows", "worker", "client", "console", "cmd", "test"}
+var atRoot = []string{"migrations", "api", "activities", "workflows", "worker", "wire", "client", "console", "cmd", "test"}
 
 // forTests are packages for test files only.
 var forTests = []string{"devstack/stacktest", "provider/providertest", "test"}

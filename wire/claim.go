@@ -1,0 +1,64 @@
+package wire
+
+import (
+	"hongbao/internal/money"
+)
+
+// Claim is a claim in answers.
+type Claim struct {
+	PacketID   string    `json:"packet_id" doc:"The packet of the share." example:"3q5k9v0c1m7e2u8h4r6t"`
+	UserID     string    `json:"user_id" doc:"The user who won the share." example:"u2"`
+	Nickname   *string   `json:"nickname" doc:"As in the request."`
+	AvatarURL  *string   `json:"avatar_url" doc:"As in the request."`
+	ShareIndex int       `json:"share_index" minimum:"0" doc:"The index of the share, 0 to share_count - 1." example:"3"`
+	Amount     money.Fen `json:"amount" doc:"The amount of the share." example:"1288"`
+	Currency   string    `json:"currency" enum:"CNY" doc:"The amount is in fen, the minor unit of CNY."`
+	ClaimedAt  Time      `json:"claimed_at" doc:"When the share was won, by the clock of Redis."`
+	Replayed   bool      `json:"replayed" doc:"true: the claim existed before this grab."`
+	BestLuck   bool      `json:"best_luck" doc:"true on exactly one claim once the packet is sold out or closed: the largest, then the earliest, then the lowest index. false before."`
+	Payout     PayoutRef `json:"payout" doc:"The payout of the claim."`
+}
+
+// PayoutRef is the payout of a claim.
+type PayoutRef struct {
+	ID     string       `json:"id" doc:"The payout's id, known when the share is won. For a share conflict it changes to an id that begins with h." example:"p3q5k9v0c1m7e2u8h4r6t0003"`
+	Status PayoutStatus `json:"status" doc:"pending: not sent yet. sending: with the provider. unknown: the outcome is not known and is queried. awaiting_recipient: the recipient has to act. paid: done. failed, returned: finance decides. cancelled: refunded to the sender; of a refund: given up, because the sender must not get it. paid_outside: paid by other means."`
+}
+
+// Grab is the body of a grab.
+type Grab struct {
+	UserID    string `json:"user_id" minLength:"1" maxLength:"64" doc:"The user who grabs: 1 to 64 bytes of UTF-8 without control characters, compared byte by byte." example:"u2"`
+	Nickname  string `json:"nickname,omitempty" maxLength:"64" doc:"Returned with the claim; an empty string counts as omitted." nullable:"true"`
+	AvatarURL string `json:"avatar_url,omitempty" maxLength:"512" doc:"Returned with the claim: an http or https URL; an empty string counts as omitted." nullable:"true"`
+	Recipient string `json:"recipient,omitempty" minLength:"1" maxLength:"64" doc:"The account that the provider pays; by default the user id." nullable:"true"`
+	Ticket    string `json:"ticket,omitempty" maxLength:"2048" doc:"For packets with tickets: the ticket that your app signed for this packet and user, see docs/integrate.md. At most 2048 bytes; other packets ignore it." nullable:"true"`
+}
+
+// UserClaim is a claim in the list of its user's claims.
+type UserClaim struct {
+	Claim
+	SenderID string `json:"sender_id" doc:"Who sent the packet." example:"u1"`
+	Greeting string `json:"greeting" doc:"Of the packet."`
+}
+
+// Summary is what a user sent and received in a year.
+type Summary struct {
+	UserID   string          `json:"user_id" doc:"Whose summary it is." example:"u1"`
+	Year     int             `json:"year" doc:"From the first moment of this year to its last, in the time zone." example:"2026"`
+	TZ       string          `json:"tz" doc:"The time zone." example:"Asia/Shanghai"`
+	Sent     SentSummary     `json:"sent" doc:"Packets by the time of their creation: those that were charged, whatever became of them."`
+	Received ReceivedSummary `json:"received" doc:"Claims by the time they were won, paid out or not yet."`
+}
+
+// SentSummary is what a user sent.
+type SentSummary struct {
+	Count  int       `json:"count" minimum:"0" doc:"How many packets."`
+	Amount money.Fen `json:"amount" doc:"The sum of their total_amount." fen:"sum"`
+}
+
+// ReceivedSummary is what a user received.
+type ReceivedSummary struct {
+	Count    int       `json:"count" minimum:"0" doc:"How many claims."`
+	Amount   money.Fen `json:"amount" doc:"The sum of their amounts." fen:"sum"`
+	BestLuck int       `json:"best_luck" minimum:"0" doc:"How many of them had the best luck of a packet that is sold out or closed."`
+}
