@@ -35,6 +35,7 @@ func (h *fixture) undecided(packetID, user string) (payoutID, breakID string) {
 	if err != nil || st.Status != payout.StatusAwaitingRecipient {
 		h.t.Fatalf("%+v, %v", st, err)
 	}
+	h.exec(h.dsn, fmt.Sprintf("UPDATE attempts SET ask_until = started_at WHERE order_no = '%s'", no)) // it may be forgotten
 	h.exec(h.dsn, fmt.Sprintf(`INSERT INTO breaks (kind, packet_id, payment_id, order_no, detail, created_at, last_seen)
 		VALUES ('forgotten', '%s', '%s', '%s', 'x', NOW(3), NOW(3))`, packetID, payoutID, no))
 	for _, b := range h.breaks("?kind=forgotten&resolved=false").Items {

@@ -22,11 +22,15 @@ func (r *rig) twoPersons(t *testing.T, id string, c payout.DecisionRequest) {
 	})
 }
 
-// notMoved makes two persons state that the money of a payment has not moved.
+// notMoved makes two persons state that the money of a payment has not moved, past the provider's memory.
 func (r *rig) notMoved(t *testing.T, p payout.Payment) {
 	t.Helper()
 	no := payout.OrderNo(p.ID, p.Attempt)
-	_, err := r.sql(t).ExecContext(t.Context(), `INSERT INTO breaks (kind, packet_id, payment_id, order_no, detail, created_at, last_seen)
+	_, err := r.sql(t).ExecContext(t.Context(), "UPDATE attempts SET ask_until = started_at WHERE order_no = ?", no)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = r.sql(t).ExecContext(t.Context(), `INSERT INTO breaks (kind, packet_id, payment_id, order_no, detail, created_at, last_seen)
 		VALUES ('forgotten', ?, ?, ?, 'x', NOW(3), NOW(3))`, p.PacketID, p.ID, no)
 	if err != nil {
 		t.Fatal(err)

@@ -57,18 +57,25 @@ var observations = []ObservationKind{ObsSucceeded, ObsPending, ObsNeedsRecipient
 	ObsNoAnswer, ObsNotSent, ObsRetryAfter}
 
 // TestEveryStateHasAnExit: whatever the provider answers for ever, before and after a decision, two
-// persons can end a payout, a refund and a share conflict.
+// persons can end a payout, a refund and a share conflict. While it remembers an order in progress they can
+// not state that no money has moved.
 func TestEveryStateHasAnExit(t *testing.T) {
 	const beyond = 40 * 24 * time.Hour // longer than any provider of the test remembers
-	ended := map[string]int{}
+	ended, early := map[string]int{}, map[ObservationKind]bool{}
 	for _, kind := range []Kind{KindPayout, KindRefund, KindHonour} {
 		for _, first := range observations {
 			for _, forever := range observations {
 				for _, decision := range []DecisionKind{"", DecisionRetry, DecisionCancel, DecisionNotMoved} {
 					s := story(t, kind)
 					s.goesOn(first, time.Minute)
-					s.goesOn(forever, beyond)
+					s.goesOn(forever, time.Hour)
 					name := fmt.Sprintf("%c, %s and then %s, %s", kind, first, forever, decision)
+					denied := CheckDecision(s.p, s.attempts, DecisionNotMoved, s.now) == nil
+					if denied && (forever == ObsPending || forever == ObsNeedsRecipient) {
+						t.Errorf("%s: denied after an hour", name)
+					}
+					early[forever] = early[forever] || denied
+					s.goesOn(forever, beyond)
 					s.hasBreak(name)
 					if s.p.Status.Final() || decision != "" && CheckDecision(s.p, s.attempts, decision, s.now) != nil {
 						continue
@@ -95,6 +102,9 @@ func TestEveryStateHasAnExit(t *testing.T) {
 		if ended[want] == 0 {
 			t.Errorf("nothing ended by %q: %v", want, ended)
 		}
+	}
+	if !early[ObsNoAnswer] {
+		t.Error("a payment without an answer was never denied after an hour")
 	}
 }
 

@@ -21,10 +21,13 @@ var ErrNoOrder = fmt.Errorf("the break is not open, or not about an order number
 func (p Payment) inFlight() bool { return p.Status.Open() && p.Status != StatusPending }
 
 // canDeny reports whether two persons may state that a payment's money has not moved: its outcome is
-// open, no send may still land, no order number is reported as paid, and the newest never was. Of a
-// charge only past the provider's memory of it: until then its packet waits (rule R5).
+// open, no send may still land, no order number is reported as paid, and the newest never was. While the
+// provider remembers a number and reports it as in progress, its word counts. Of a charge only past the
+// provider's memory of it: until then its packet waits (rule R5).
 func canDeny(p Payment, attempts []Attempt, now time.Time) bool {
-	excluded := func(a Attempt) bool { return a.open(now) || a.reportedPaid() }
+	excluded := func(a Attempt) bool {
+		return a.open(now) || a.reportedPaid() || a.fate().moving() && !a.pastMemory(now)
+	}
 	n := len(attempts)
 	return p.inFlight() && n > 0 && !attempts[n-1].Booked && !slices.ContainsFunc(attempts, excluded) &&
 		(p.Kind != KindCharge || memoryEnded(attempts, now))

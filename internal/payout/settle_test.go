@@ -71,12 +71,12 @@ var pasts = []struct {
 		unanswered(s).decides(DecisionRetry, true).queries(1, ObsUnknown).sends(ObsSucceeded)
 	}},
 	{"unanswered past memory, marked paid", func(s *script) { unanswered(s).decides(DecisionMarkPaid, true) }},
-	{"in progress, stated not to have moved", func(s *script) { s.sends(ObsPending).decides(DecisionNotMoved, true) }},
+	{"in progress past memory, stated not to have moved", func(s *script) { inProgress(s).decides(DecisionNotMoved, true) }},
 	{"unanswered, stated not to have moved", func(s *script) {
 		s.sends(ObsNoAnswer).after(LeaveWithin+limits.LandingWindow).decides(DecisionNotMoved, true)
 	}},
-	{"in progress, failed by two persons", func(s *script) {
-		s.sends(ObsPending).decides(DecisionNotMoved, true).queries(1, ObsPending).carries(DecisionCarriedOut)
+	{"in progress past memory, failed by two persons", func(s *script) {
+		inProgress(s).decides(DecisionNotMoved, true).queries(1, ObsPending).carries(DecisionCarriedOut)
 	}},
 	{"in progress, stated to have moved", func(s *script) { s.sends(ObsPending).states(1, true) }},
 	{"failed, being cancelled", func(s *script) {

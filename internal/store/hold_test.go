@@ -167,6 +167,8 @@ func (h *holdCase) addNotMoved(add func(name string, action payout.HoldAction, p
 		o := begin(h.t, h.s, payoutID(p, 0))
 		settle(h.t, h.s, payout.SourceSend, o.OrderNo, payout.ObsPending)
 		broken := aboutOrder(h.t, h.s, o.OrderNo)
+		_, err := h.s.sql.ExecContext(h.t.Context(), "UPDATE attempts SET ask_until = started_at WHERE order_no = ?", o.OrderNo)
+		must(h.t, err)
 		return p, payoutID(p, 0), func() error {
 			var refused error
 			_, err := h.s.DecideBreak(h.t.Context(), h.staff("f"), broken, payout.DecisionRequest{Kind: payout.DecisionNotMoved, Evidence: "e"},

@@ -104,11 +104,12 @@ func TestR4_NotMovedOvertaken(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(t)
 	for answer, want := range map[payout.ObservationKind]payout.Status{payout.ObsSucceeded: payout.StatusPaid,
-		payout.ObsNeedsRecipient: payout.StatusUnknown, "withdrawn": payout.StatusSending} {
+		payout.ObsNeedsRecipient: payout.StatusUnknown, "withdrawn": payout.StatusUnknown} {
 		id := owing(t, s)
 		o := begin(t, s, id)
-		settle(t, s, payout.SourceSend, o.OrderNo, payout.ObsPending)
+		settle(t, s, payout.SourceSend, o.OrderNo, payout.ObsNoAnswer)
 		broken := aboutOrder(t, s, o.OrderNo)
+		c.pass(time.Hour)
 		confirms(t, s, states(t, s, broken, payout.DecisionNotMoved))
 		c.pass(time.Second)
 		status := "overtaken"
