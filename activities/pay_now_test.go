@@ -209,7 +209,7 @@ func TestR4_PayNowLeavesInTime(t *testing.T) {
 // TestPayNowOutcomes: every answer of the provider, or its silence, is an outcome and no error;
 // an unsettled answer is returned with its id.
 func TestPayNowOutcomes(t *testing.T) {
-	for _, kind := range []payout.ObservationKind{payout.ObsDeclined, payout.ObsNoAnswer, payout.ObsUnknown, payout.ObsRetryAfter,
+	for _, kind := range []payout.ObservationKind{payout.ObsDeclined, payout.ObsNoAnswer, payout.ObsRetryAfter,
 		payout.ObsNotSent, payout.ObsPending, payout.ObsNeedsRecipient} {
 		s := newShort(nil)
 		s.wire.answer.Kind = kind

@@ -164,7 +164,7 @@ func TestR4_LateAnswerIsNotBookedBesideTheRun(t *testing.T) {
 // TestSendOutcomes: every answer of the provider, or its silence, is an outcome and no error. An
 // unsettled answer is returned with its id and order number.
 func TestSendOutcomes(t *testing.T) {
-	for _, kind := range []payout.ObservationKind{payout.ObsDeclined, payout.ObsNoAnswer, payout.ObsUnknown, payout.ObsRetryAfter,
+	for _, kind := range []payout.ObservationKind{payout.ObsDeclined, payout.ObsNoAnswer, payout.ObsRetryAfter,
 		payout.ObsNotSent, payout.ObsPending, payout.ObsNeedsRecipient} {
 		s := newShort(nil)
 		s.wire.answer.Kind = kind

@@ -80,7 +80,7 @@ func open(word string) (keys []string) {
 	case "outcome":
 		for _, k := range []payout.ObservationKind{payout.ObsSucceeded, payout.ObsPending, payout.ObsNeedsRecipient, payout.ObsDeclined,
 			payout.ObsReturned,
-			payout.ObsRetryAfter, payout.ObsNeverReceived, payout.ObsUnknown, payout.ObsNoAnswer, payout.ObsNotSent} {
+			payout.ObsRetryAfter, payout.ObsNeverReceived, payout.ObsNoAnswer, payout.ObsNotSent} {
 			add(string(k))
 		}
 	case "approval":

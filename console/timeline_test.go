@@ -25,7 +25,7 @@ func TestTimelineLines(t *testing.T) {
 		"以单号 t1 发起：成功":                 {Event: payout.EventSent, OrderNo: "t1", Outcome: "succeeded"},
 		"查询单号 t1：被拒绝 (account_frozen)": {Event: payout.EventQueried, OrderNo: "t1", Outcome: "declined", Code: "account_frozen"},
 		"查询单号 t1：other":                {Event: payout.EventQueried, OrderNo: "t1", Outcome: "other"},
-		"两人认定单号 t1 资金未划转；渠道最近答复：无响应；凭证：letter": {Event: payout.EventNotMoved, OrderNo: "t1", Outcome: "declined",
+		"两人认定单号 t1 资金未划转；渠道最近答复：无有效响应；凭证：letter": {Event: payout.EventNotMoved, OrderNo: "t1", Outcome: "declined",
 			Args: args{"last": "no_answer", "evidence": "letter"}},
 		"抢红包已确认，交接记录已写入":              {Event: payout.EventGrabAcknowledged},
 		"抢红包已确认，交接记录已写入（序号 17，第 2 代）": {Event: payout.EventGrabAcknowledged, Args: args{"seq": "17", "epoch": "2"}},

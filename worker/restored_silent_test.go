@@ -22,7 +22,7 @@ type mute struct {
 func (m mute) Query(ctx context.Context, op payout.Op, orderNo string) payout.Observation {
 	seen := m.Provider.Query(ctx, op, orderNo)
 	if orderNo == m.no {
-		return payout.Observation{Adapter: seen.Adapter, Kind: payout.ObsUnknown, Code: "internal", StartedAt: seen.StartedAt,
+		return payout.Observation{Adapter: seen.Adapter, Kind: payout.ObsNoAnswer, Code: "internal", StartedAt: seen.StartedAt,
 			EndedAt: seen.EndedAt}
 	}
 	return seen

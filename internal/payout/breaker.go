@@ -37,7 +37,7 @@ func TroubleOf(o Observation) (t Trouble, known bool) {
 			return TroubleNone, false
 		}
 		return TroubleOutage, true // such as a refused API key: every order is refused
-	case ObsUnknown, ObsNoAnswer, ObsNotSent:
+	case ObsNoAnswer, ObsNotSent:
 		return TroubleOutage, true
 	}
 	return TroubleNone, true
@@ -145,7 +145,7 @@ func (b *Breaker) ReportQuery(payment string, o Observation, now time.Time) (cha
 			return true
 		}
 		delete(b.failures, payment)
-	case ObsUnknown, ObsNoAnswer, ObsNotSent:
+	case ObsNoAnswer, ObsNotSent:
 		// Only payments with a failed send count: other queries show nothing about sends.
 		if _, known := b.failures[payment]; closed && known {
 			return b.countFailure(payment, TroubleOutage, now)

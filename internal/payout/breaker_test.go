@@ -44,7 +44,7 @@ func TestTroubleOf(t *testing.T) {
 		{lowBalance, TroubleLowBalance, true},
 		{Observation{Kind: ObsRetryAfter, Code: CodeRateLimited}, TroubleNone, false},
 		{Observation{Kind: ObsRetryAfter, Code: "unauthenticated"}, TroubleOutage, true},
-		{Observation{Kind: ObsUnknown, Code: "http_500"}, TroubleOutage, true},
+		{Observation{Kind: ObsNoAnswer, Code: "http_500"}, TroubleOutage, true},
 		{Observation{Kind: ObsNoAnswer, Code: "timeout"}, TroubleOutage, true},
 		{Observation{Kind: ObsNotSent, Code: "connection"}, TroubleOutage, true},
 	} {

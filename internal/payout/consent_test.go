@@ -15,18 +15,16 @@ func withRecipient(s *script) *script {
 }
 
 func unanswered(s *script) *script {
-	return s.sends(ObsNoAnswer).after(limits.Remembers).queries(1, ObsUnknown).is(StatusUnknown)
+	return s.sends(ObsNoAnswer).after(limits.Remembers).queries(1, ObsNoAnswer).is(StatusUnknown)
 }
 
 var endless = map[string]struct {
 	live func(*script) *script
 	same ObservationKind // the answer that both persons are shown
-	code ObservationKind // as a query gives it
 }{
-	"in progress":        {inProgress, ObsPending, ObsPending},
-	"with the recipient": {withRecipient, ObsNeedsRecipient, ObsNeedsRecipient},
-	"no usable answer":   {unanswered, ObsNoAnswer, ObsUnknown},
-	"no answer":          {unanswered, ObsNoAnswer, ObsNoAnswer},
+	"in progress":        {inProgress, ObsPending},
+	"with the recipient": {withRecipient, ObsNeedsRecipient},
+	"no answer":          {unanswered, ObsNoAnswer},
 }
 
 // TestR5_NewNumberPastMemory: the provider says the same for ever, or nothing. Two persons consent to
@@ -39,8 +37,8 @@ func TestR5_NewNumberPastMemory(t *testing.T) {
 				if got := s.attempt(1).Consented; got != past.same {
 					t.Fatalf("consented to %q", got)
 				}
-				s.queries(1, past.code).is(StatusPending).next(ActionSend, 0).begins(NewOrderNo).sends(ObsRetryAfter)
-				s.queries(1, past.code).after(time.Minute).begins(SameOrderNo).sends(ObsSucceeded).is(StatusPaid).next(ActionEnd, 0).broke(
+				s.queries(1, past.same).is(StatusPending).next(ActionSend, 0).begins(NewOrderNo).sends(ObsRetryAfter)
+				s.queries(1, past.same).after(time.Minute).begins(SameOrderNo).sends(ObsSucceeded).is(StatusPaid).next(ActionEnd, 0).broke(
 					BreakOutcomeUnknown)
 				if s.p.Attempt != 2 || len(s.posted) != 1 {
 					t.Errorf("paid under %d", s.p.Attempt)
@@ -57,7 +55,7 @@ func TestR5_NoAnswerAtAllPastMemory(t *testing.T) {
 	if c := (DecisionRequest{Kind: DecisionRetry, ApproveFrom: amount + 1}); NeedsApproval(s.p, s.attempts, c, s.now) {
 		t.Error("a second consent")
 	}
-	s.retries().queries(1, ObsUnknown).queries(2, ObsDeclined).begins(NewOrderNo)
+	s.retries().queries(1, ObsNoAnswer).queries(2, ObsDeclined).begins(NewOrderNo)
 }
 
 // TestR5_AnswerChangesBeforeSend: any other answer than the one that was shown ends the retry; what
@@ -92,7 +90,7 @@ func TestR5_AnswerChangesBeforeSend(t *testing.T) {
 func TestR5_QueryFromBeforeTheConsent(t *testing.T) {
 	for name, past := range endless {
 		s := past.live(story(t, KindPayout))
-		stale := said(SourceQuery, s.attempt(1).OrderNo, past.code)
+		stale := said(SourceQuery, s.attempt(1).OrderNo, past.same)
 		stale.StartedAt = s.now
 		s.after(time.Second).decides(DecisionRetry, true)
 		s.must(s.settle(1, stale))
@@ -106,11 +104,11 @@ func TestR5_QueryFromBeforeTheConsent(t *testing.T) {
 // not sent again, and the second success is a break.
 func TestR5_SuccessAfterNewNumber(t *testing.T) {
 	for _, past := range endless {
-		s := past.live(story(t, KindPayout)).decides(DecisionRetry, true).queries(1, past.code).sends(ObsRetryAfter)
+		s := past.live(story(t, KindPayout)).decides(DecisionRetry, true).queries(1, past.same).sends(ObsRetryAfter)
 		s.queries(1, ObsSucceeded).broke(BreakOutcomeUnknown, BreakSecondSuccess).refuses()
 		s.must(s.decide(DecisionMarkPaid, true))
 		s.is(StatusPaidOutside)
-		s = past.live(story(t, KindPayout)).decides(DecisionRetry, true).queries(1, past.code).sends(ObsSucceeded)
+		s = past.live(story(t, KindPayout)).decides(DecisionRetry, true).queries(1, past.same).sends(ObsSucceeded)
 		s.queries(1, ObsSucceeded).is(StatusPaid).owes(0).broke(BreakOutcomeUnknown, BreakSecondSuccess)
 	}
 }
@@ -131,7 +129,7 @@ func TestR5_OtherAnswerAfterNewNumber(t *testing.T) {
 func TestR5_NoMoneyUnderEarlierNumber(t *testing.T) {
 	for name, past := range endless {
 		for _, kind := range []ObservationKind{ObsDeclined, ObsNeverReceived} {
-			s := past.live(story(t, KindPayout)).decides(DecisionRetry, true).queries(1, past.code).sends(ObsRetryAfter)
+			s := past.live(story(t, KindPayout)).decides(DecisionRetry, true).queries(1, past.same).sends(ObsRetryAfter)
 			s.queries(1, kind).after(time.Minute).queries(1, kind).begins(SameOrderNo).sends(ObsDeclined).queries(2, ObsDeclined).is(StatusFailed)
 			s.retries().queries(1, kind).queries(2, ObsDeclined)
 			if n := ChooseOrderNo(s.p, s.attempts, s.now); n != NewOrderNo {
@@ -145,7 +143,7 @@ func TestR5_NoMoneyUnderEarlierNumber(t *testing.T) {
 func TestR5_MarkPaidPastMemory(t *testing.T) {
 	for name, past := range endless {
 		s := past.live(story(t, KindPayout)).decides(DecisionMarkPaid, true).is(StatusPaidOutside).owes(0).next(ActionQuery, 1)
-		s.queries(1, past.code).broke(BreakOutcomeUnknown).next(ActionEnd, 0)
+		s.queries(1, past.same).broke(BreakOutcomeUnknown).next(ActionEnd, 0)
 		if s.queries(1, ObsSucceeded).is(StatusPaidOutside); len(s.breaks) != 2 {
 			t.Errorf("%s: %v", name, s.breaks)
 		}
@@ -195,7 +193,7 @@ func TestR5_WhoMayDecidePastMemory(t *testing.T) {
 	check("a number is booked", s, DecisionRetry, false)
 	check("a number is booked", s, DecisionMarkPaid, true)
 	// The last answer was success, once: the provider had refused it before.
-	s = story(t, KindPayout).sends(ObsDeclined).queries(1, ObsSucceeded).after(limits.Remembers).queries(1, ObsUnknown).is(StatusUnknown)
+	s = story(t, KindPayout).sends(ObsDeclined).queries(1, ObsSucceeded).after(limits.Remembers).queries(1, ObsNoAnswer).is(StatusUnknown)
 	check("reported as succeeded", s, DecisionRetry, false)
 	check("reported as succeeded", s, DecisionMarkPaid, true)
 	// What the provider has forgotten needs no evidence.
@@ -219,8 +217,8 @@ func TestR5_ShownAfterResend(t *testing.T) {
 // its number for ever. After a day the payment is unknown, and staff may decide.
 func TestR5_RetryIsNeverAnswered(t *testing.T) {
 	s := failed(t).after(limits.Remembers).retries().queries(1, ObsNoAnswer).is(StatusPending)
-	s.after(23*time.Hour).queries(1, ObsUnknown).is(StatusPending)
-	s.after(time.Hour).queries(1, ObsUnknown).is(StatusUnknown).next(ActionQuery, 1)
+	s.after(23*time.Hour).queries(1, ObsNoAnswer).is(StatusPending)
+	s.after(time.Hour).queries(1, ObsNoAnswer).is(StatusUnknown).next(ActionQuery, 1)
 	if err := CheckDecision(s.p, s.attempts, DecisionRetry, s.now); err != nil {
 		t.Error(err)
 	}

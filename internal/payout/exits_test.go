@@ -53,7 +53,7 @@ func (s *script) hasBreak(name string) {
 	}
 }
 
-var observations = []ObservationKind{ObsSucceeded, ObsPending, ObsNeedsRecipient, ObsDeclined, ObsReturned, ObsNeverReceived, ObsUnknown,
+var observations = []ObservationKind{ObsSucceeded, ObsPending, ObsNeedsRecipient, ObsDeclined, ObsReturned, ObsNeverReceived, ObsNoAnswer,
 	ObsNoAnswer, ObsNotSent, ObsRetryAfter}
 
 // TestEveryStateHasAnExit: whatever the provider answers for ever, before and after a decision, two

@@ -231,4 +231,4 @@ func said(source Source, orderNo string, kind ObservationKind) Observation {
 }
 
 var allKinds = []ObservationKind{ObsSucceeded, ObsPending, ObsNeedsRecipient, ObsDeclined, ObsReturned, ObsRetryAfter,
-	ObsNeverReceived, ObsUnknown, ObsNoAnswer, ObsNotSent}
+	ObsNeverReceived, ObsNoAnswer, ObsNotSent}

@@ -21,7 +21,7 @@ func sentNow(t *testing.T, b *paymentStore) string {
 func TestClampFutureTimes(t *testing.T) {
 	b := newPaymentStore(KindPayout)
 	no := sentNow(t, b)
-	if err := b.settle(1, Observation{Source: SourceSend, Kind: ObsUnknown, OrderNo: no}); err != nil {
+	if err := b.settle(1, Observation{Source: SourceSend, Kind: ObsNoAnswer, OrderNo: no}); err != nil {
 		t.Fatal(err)
 	}
 	until := b.attempt(1).QueryUntil
@@ -68,7 +68,7 @@ func TestR5_ClampLimitsResend(t *testing.T) {
 		answer ObservationKind
 		most   time.Duration
 	}{
-		{"open", ObsUnknown, 24 * time.Hour},
+		{"open", ObsNoAnswer, 24 * time.Hour},
 		{"failed", ObsDeclined, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -78,7 +78,7 @@ func TestR5_ClampLimitsResend(t *testing.T) {
 			for _, source := range []Source{SourceSend, SourceQuery} {
 				b.now = b.now.Add(time.Second)
 				kind := tc.answer
-				if source == SourceQuery && kind == ObsUnknown {
+				if source == SourceQuery && kind == ObsNoAnswer {
 					kind = ObsNeverReceived
 				}
 				if err := b.settle(1, Observation{Source: source, Kind: kind, OrderNo: no}); err != nil {
@@ -90,7 +90,7 @@ func TestR5_ClampLimitsResend(t *testing.T) {
 			if got := b.attempt(1).QueryUntil.Sub(b.now); got != tc.most {
 				t.Errorf("may be sent on for %v, want %v", got, tc.most)
 			}
-			if tc.answer != ObsUnknown {
+			if tc.answer != ObsNoAnswer {
 				return
 			}
 			if ChooseOrderNo(b.p, b.attempts, b.now) != SameOrderNo || ChooseOrderNo(b.p, b.attempts, b.now.Add(tc.most)) != NoOrderNo {

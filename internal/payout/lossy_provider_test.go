@@ -111,14 +111,9 @@ func (p *lossyProvider) send(no string, now time.Time) Observation {
 		o.Kind = ObsNotSent
 	case p.bad("busy", 8):
 		o.Kind, o.RetryAfter = ObsRetryAfter, 2*time.Second
-	case p.bad("error before", 8):
-		o.Kind = ObsUnknown
-	case p.bad("error, lands later", 6):
-		o.Kind = ObsUnknown
-		p.delay(no, now)
-	case p.bad("request lost", 6):
+	case p.bad("request lost", 4):
 		o.Kind = ObsNoAnswer
-	case p.bad("request slow", 6):
+	case p.bad("request slow", 4):
 		o.Kind = ObsNoAnswer
 		p.delay(no, now)
 	case p.rule && p.orders[no] == nil:
@@ -127,12 +122,8 @@ func (p *lossyProvider) send(no string, now time.Time) Observation {
 	default:
 		p.land(no, now)
 		p.pass(now)
-		if p.bad("answer lost", 4) {
+		if p.bad("answer lost", 3) {
 			o.Kind = ObsNoAnswer
-			return o
-		}
-		if p.bad("answer spoilt", 6) {
-			o.Kind = ObsUnknown
 			return o
 		}
 		started := o.StartedAt

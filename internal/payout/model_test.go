@@ -384,7 +384,7 @@ func (l *adversary) actions() map[string]func(*rapid.T) {
 			switch step, sent := l.step(), len(l.sends); step.Do {
 			case ActionSend:
 				if l.send(t); len(l.sends) > sent {
-					l.answer(t, sent, l.observed(t, SourceSend, l.sends[sent].no, ObsDeclined, ObsUnknown, ObsNoAnswer))
+					l.answer(t, sent, l.observed(t, SourceSend, l.sends[sent].no, ObsDeclined, ObsNoAnswer))
 				}
 			case ActionQuery:
 				parts, _ := Parse(step.OrderNo)
@@ -423,7 +423,7 @@ func (l *adversary) actions() map[string]func(*rapid.T) {
 		},
 		"the provider says the same past its memory": func(t *rapid.T) {
 			l.now = maxTime(l.now, l.attempt(pick(t)).QueryUntil).Add(time.Minute)
-			kind := rapid.SampledFrom([]ObservationKind{ObsPending, ObsNeedsRecipient, ObsNeverReceived, ObsUnknown}).Draw(t, "kind")
+			kind := rapid.SampledFrom([]ObservationKind{ObsPending, ObsNeedsRecipient, ObsNeverReceived, ObsNoAnswer}).Draw(t, "kind")
 			queries := func() {
 				l.now = l.now.Add(time.Second)
 				for _, a := range l.attempts {

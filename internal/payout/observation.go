@@ -38,10 +38,8 @@ const (
 	ObsRetryAfter ObservationKind = "retry_after"
 	// ObsNeverReceived: queried, the provider does not know the order number.
 	ObsNeverReceived ObservationKind = "never_received"
-	// ObsUnknown: an answer without information about the money (5xx, undecodable). A send stays
-	// open for the landing window.
-	ObsUnknown ObservationKind = "unknown"
-	// ObsNoAnswer: the request left, no answer arrived. A send stays open for the landing window.
+	// ObsNoAnswer: the request left, and no answer arrived, or one without information about the money
+	// (5xx, undecodable). A send stays open for the landing window.
 	ObsNoAnswer ObservationKind = "no_answer"
 	// ObsNotSent: nothing left this process.
 	ObsNotSent ObservationKind = "not_sent"

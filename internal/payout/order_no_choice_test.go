@@ -35,7 +35,7 @@ func TestR5_FirstNumber(t *testing.T) {
 func TestR5_NewNumberOnlyWhenAllAreFinal(t *testing.T) {
 	s := story(t, KindPayout).sends(ObsDeclined).queries(1, ObsDeclined).begins(NoOrderNo).retries()
 	s.next(ActionQuery, 1).begins(NoOrderNo).queries(1, ObsNoAnswer).begins(NoOrderNo).queries(1,
-		ObsUnknown).begins(NoOrderNo).is(StatusPending)
+		ObsNoAnswer).begins(NoOrderNo).is(StatusPending)
 	s.queries(1, ObsDeclined).next(ActionSend, 0).begins(NewOrderNo).sends(ObsDeclined).queries(2, ObsDeclined).is(StatusFailed).retries()
 	s.next(ActionQuery, 1).queries(1, ObsDeclined).next(ActionQuery, 2).begins(NoOrderNo).queries(2,
 		ObsDeclined).begins(NewOrderNo).sends(ObsSucceeded)

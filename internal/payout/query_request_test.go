@@ -48,7 +48,7 @@ func TestRequestedQueryBlocksNothing(t *testing.T) {
 	// A notification about a superseded number.
 	s = story(t, KindPayout).sends(ObsDeclined).queries(1, ObsDeclined).retries().queries(1, ObsDeclined).sends(ObsNotSent)
 	s.attempt(1).QueryWantedAt, s.attempt(1).NextAt = s.now, s.now
-	s.next(ActionQuery, 1).queries(1, ObsUnknown).next(ActionSend, 2)
+	s.next(ActionQuery, 1).queries(1, ObsNoAnswer).next(ActionSend, 2)
 	if _, sent := s.lives(time.Minute); sent != 1 {
 		t.Errorf("sent %d times", sent)
 	}

@@ -19,7 +19,7 @@ func TestR4_DeclinedIsConfirmedByAsking(t *testing.T) {
 func TestR4_RefusalAloneNeverFails(t *testing.T) {
 	s := story(t, KindPayout).sends(ObsDeclined)
 	for range 50 {
-		s.answers(SourceSend, 1, ObsDeclined).queries(1, ObsNoAnswer).queries(1, ObsUnknown).queries(1, ObsRetryAfter).queries(1, ObsNotSent)
+		s.answers(SourceSend, 1, ObsDeclined).queries(1, ObsNoAnswer).queries(1, ObsRetryAfter).queries(1, ObsNotSent)
 		if s.p.Status == StatusFailed {
 			t.Fatal("failed without the provider having been asked")
 		}
@@ -27,7 +27,7 @@ func TestR4_RefusalAloneNeverFails(t *testing.T) {
 }
 
 func TestR4_NoCountOfTriesFails(t *testing.T) {
-	for _, kind := range []ObservationKind{ObsPending, ObsRetryAfter, ObsUnknown, ObsNoAnswer, ObsNotSent, ObsNeverReceived} {
+	for _, kind := range []ObservationKind{ObsPending, ObsRetryAfter, ObsNoAnswer, ObsNotSent, ObsNeverReceived} {
 		s := story(t, KindPayout).sends(ObsNoAnswer)
 		for range 500 {
 			s.after(5 * time.Minute)
@@ -235,7 +235,7 @@ func TestSettledOnceAfterAnotherRuns(t *testing.T) {
 	first := said(SourceQuery, s.attempt(1).OrderNo, ObsDeclined)
 	first.ID = "a/1"
 	s.must(s.settle(1, first))
-	s.queries(1, ObsNoAnswer).queries(1, ObsUnknown)
+	s.queries(1, ObsNoAnswer)
 	s.must(s.settle(1, first))
 	if s.is(StatusUnknown); s.last.Changed {
 		t.Error("settled again")

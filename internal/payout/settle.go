@@ -111,7 +111,7 @@ func (s *Settlement) verify(o Observation) Observation {
 		return o
 	}
 	s.addBreak(BreakMismatch, what)
-	return Observation{ID: o.ID, Adapter: o.Adapter, Source: o.Source, Kind: ObsUnknown, OrderNo: a.OrderNo,
+	return Observation{ID: o.ID, Adapter: o.Adapter, Source: o.Source, Kind: ObsNoAnswer, OrderNo: a.OrderNo,
 		StartedAt: o.StartedAt, EndedAt: o.EndedAt}
 }
 
@@ -161,7 +161,7 @@ func (o Observation) queriedAt(now time.Time) time.Time {
 // usable reports whether the answer to a query says anything about the order.
 func (k ObservationKind) usable() bool {
 	switch k {
-	case ObsUnknown, ObsNoAnswer, ObsNotSent, ObsRetryAfter:
+	case ObsNoAnswer, ObsNotSent, ObsRetryAfter:
 		return false
 	}
 	return true

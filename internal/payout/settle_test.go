@@ -65,10 +65,10 @@ var pasts = []struct {
 	{"with the recipient past memory, marked paid", func(s *script) { withRecipient(s).decides(DecisionMarkPaid, true) }},
 	{"unanswered past memory, retried by two", func(s *script) { unanswered(s).decides(DecisionRetry, true) }},
 	{"unanswered past memory, a new number sent", func(s *script) {
-		unanswered(s).decides(DecisionRetry, true).queries(1, ObsUnknown).sends(ObsPending)
+		unanswered(s).decides(DecisionRetry, true).queries(1, ObsNoAnswer).sends(ObsPending)
 	}},
 	{"unanswered past memory, a new number paid", func(s *script) {
-		unanswered(s).decides(DecisionRetry, true).queries(1, ObsUnknown).sends(ObsSucceeded)
+		unanswered(s).decides(DecisionRetry, true).queries(1, ObsNoAnswer).sends(ObsSucceeded)
 	}},
 	{"unanswered past memory, marked paid", func(s *script) { unanswered(s).decides(DecisionMarkPaid, true) }},
 	{"in progress past memory, stated not to have moved", func(s *script) { inProgress(s).decides(DecisionNotMoved, true) }},
@@ -96,7 +96,7 @@ var pasts = []struct {
 		s.decides(DecisionCancel, true)
 	}},
 	{"refused once, unanswered past memory, retried by two", func(s *script) {
-		s.sends(ObsDeclined).after(limits.Remembers).queries(1, ObsUnknown).decides(DecisionRetry, true)
+		s.sends(ObsDeclined).after(limits.Remembers).queries(1, ObsNoAnswer).decides(DecisionRetry, true)
 	}},
 }
 
@@ -207,7 +207,7 @@ func TestR4_SuccessAfterAContradiction(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []Status{StatusUnknown, StatusUnknown, StatusUnknown, StatusUnknown, StatusPaid}
-	for i, o := range []Observation{said(SourceSend, no, ObsUnknown), said(SourceQuery, no, ObsDeclined), said(SourceQuery, no, ObsPending),
+	for i, o := range []Observation{said(SourceSend, no, ObsNoAnswer), said(SourceQuery, no, ObsDeclined), said(SourceQuery, no, ObsPending),
 		said(SourceQuery, no, ObsSucceeded), said(SourceQuery, no, ObsSucceeded)} {
 		b.now = b.now.Add(time.Second)
 		if err := b.settle(1, o); err != nil {

@@ -8,7 +8,7 @@ import (
 // TestR12_NotifiedOrderIsQueriedUntilAnswered: a notification of a return proves nothing and must
 // not be lost. An answer without information about an accepted order leaves the query requested.
 func TestR12_NotifiedOrderIsQueriedUntilAnswered(t *testing.T) {
-	for _, evasive := range []ObservationKind{ObsNeverReceived, ObsPending, ObsNeedsRecipient, ObsDeclined, ObsUnknown} {
+	for _, evasive := range []ObservationKind{ObsNeverReceived, ObsPending, ObsNeedsRecipient, ObsDeclined, ObsNoAnswer} {
 		t.Run("paid, then "+string(evasive), func(t *testing.T) {
 			s := story(t, KindPayout).sends(ObsSucceeded).is(StatusPaid).next(ActionEnd, 0)
 			s.attempt(1).QueryWantedAt = s.now // the notification

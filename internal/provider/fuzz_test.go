@@ -31,13 +31,13 @@ func FuzzObserve(f *testing.F) {
 			t.Fatalf("wait for %v", o.RetryAfter)
 		}
 		if status != http.StatusOK {
-			if o.Kind == payout.ObsSucceeded || !send && o.Kind != payout.ObsUnknown && o.Kind != payout.ObsNoAnswer &&
+			if o.Kind == payout.ObsSucceeded || !send && o.Kind != payout.ObsNoAnswer &&
 				o.Kind != payout.ObsNeverReceived && o.Kind != payout.ObsRetryAfter {
 				t.Fatalf("%d %q is %v", status, body, o.Kind)
 			}
 			return
 		}
-		if o.Kind == payout.ObsUnknown {
+		if o.Kind == payout.ObsNoAnswer {
 			return
 		}
 		var v struct {

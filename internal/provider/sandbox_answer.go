@@ -104,13 +104,13 @@ func observeSilence(o *payout.Observation, a answer) {
 func observeOrder(o *payout.Observation, a answer, op payout.Op) {
 	var v orderAnswer
 	if err := json.Unmarshal(a.body, &v); err != nil || v.OrderNo == "" || v.Account == "" || v.Amount == 0 {
-		o.Kind, o.Code = payout.ObsUnknown, codeUndecodable
+		o.Kind, o.Code = payout.ObsNoAnswer, codeUndecodable
 		return
 	}
 	o.OrderNo, o.Account, o.Amount, o.ProviderRef = v.OrderNo, v.Account, v.Amount, v.ProviderRef
 	kind, known := statuses[v.Status]
 	if !known || v.Op != op || v.Currency != currency {
-		o.Kind, o.Code = payout.ObsUnknown, codeUnexpected
+		o.Kind, o.Code = payout.ObsNoAnswer, codeUnexpected
 		return
 	}
 	o.Kind, o.Code, o.Message = kind, v.Code, v.Message
@@ -120,7 +120,7 @@ func observeOrder(o *payout.Observation, a answer, op payout.Op) {
 }
 
 func observeProblem(o *payout.Observation, a answer) {
-	o.Kind, o.Code = payout.ObsUnknown, "http_"+strconv.Itoa(a.status)
+	o.Kind, o.Code = payout.ObsNoAnswer, "http_"+strconv.Itoa(a.status)
 	var p problemAnswer
 	if json.Unmarshal(a.body, &p) != nil || p.Code == "" {
 		return

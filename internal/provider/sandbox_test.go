@@ -116,14 +116,14 @@ func TestSendAndAsk(t *testing.T) {
 		{"a/b 微信~", "", payout.ObsSucceeded, "", payout.ObsSucceeded, payout.ObsSucceeded},
 		{"u~declined", "", payout.ObsDeclined, "payee_declined", payout.ObsDeclined, payout.ObsDeclined},
 		{"u~frozen", "", payout.ObsDeclined, "account_frozen", payout.ObsDeclined, payout.ObsDeclined},
-		{"u~flaky", "", payout.ObsUnknown, "internal", payout.ObsNeverReceived, payout.ObsNeverReceived},
+		{"u~flaky", "", payout.ObsNoAnswer, "internal", payout.ObsNeverReceived, payout.ObsNeverReceived},
 		{"u~lost_reply", "", payout.ObsNoAnswer, "connection", payout.ObsSucceeded, payout.ObsSucceeded},
 		{"u~lost_request", "", payout.ObsNoAnswer, "connection", payout.ObsNeverReceived, payout.ObsNeverReceived},
 		{"u~pending", "", payout.ObsPending, "", "", payout.ObsSucceeded},
 		{"u~confirm", "", payout.ObsNeedsRecipient, "", payout.ObsNeedsRecipient, payout.ObsNeedsRecipient},
 		{"u~returned", "", payout.ObsSucceeded, "", "", payout.ObsReturned},
-		{"u", "error_before", payout.ObsUnknown, "internal", payout.ObsNeverReceived, payout.ObsNeverReceived},
-		{"u", "error_after", payout.ObsUnknown, "internal", payout.ObsSucceeded, payout.ObsSucceeded},
+		{"u", "error_before", payout.ObsNoAnswer, "internal", payout.ObsNeverReceived, payout.ObsNeverReceived},
+		{"u", "error_after", payout.ObsNoAnswer, "internal", payout.ObsSucceeded, payout.ObsSucceeded},
 		{"u", "timeout_before", payout.ObsNoAnswer, "timeout", payout.ObsNeverReceived, payout.ObsNeverReceived},
 		{"u", "timeout_after", payout.ObsNoAnswer, "timeout", payout.ObsSucceeded, payout.ObsSucceeded},
 		{"u", "rate_limit", payout.ObsRetryAfter, "rate_limited", payout.ObsNeverReceived, payout.ObsNeverReceived},
@@ -193,7 +193,7 @@ func TestDocumentedRefusals(t *testing.T) {
 	if got := s.Send(ctx, other); got.Kind != payout.ObsDeclined || got.Code != "order_conflict" {
 		t.Errorf("other parameters: %+v", got)
 	}
-	if got := s.Query(ctx, payout.OpRefund, o.OrderNo); got.Kind != payout.ObsUnknown || got.Code != codeUnexpected {
+	if got := s.Query(ctx, payout.OpRefund, o.OrderNo); got.Kind != payout.ObsNoAnswer || got.Code != codeUnexpected {
 		t.Errorf("queried as another op: %+v", got)
 	}
 	refund := order(t, s, payout.Instruction{Op: payout.OpRefund, OrderNo: "r1", Account: "s", Amount: 1, ChargeOrderNo: "c1"})
@@ -211,7 +211,7 @@ func TestDocumentedRefusals(t *testing.T) {
 	if got := s.Send(ctx, transfer(t, s, 2, "u")); got.Kind != payout.ObsRetryAfter || got.RetryAfter != retryAfterKeyRefused {
 		t.Errorf("another account: %+v", got)
 	}
-	if got := s.Query(ctx, payout.OpTransfer, o.OrderNo); got.Kind != payout.ObsUnknown || got.Code != "unauthenticated" {
+	if got := s.Query(ctx, payout.OpTransfer, o.OrderNo); got.Kind != payout.ObsNoAnswer || got.Code != "unauthenticated" {
 		t.Errorf("queried for another account: %+v", got)
 	}
 	s.account = SandboxAccount
@@ -219,7 +219,7 @@ func TestDocumentedRefusals(t *testing.T) {
 	if got := s.Send(ctx, transfer(t, s, 2, "u")); got.Kind != payout.ObsRetryAfter || got.RetryAfter != retryAfterKeyRefused {
 		t.Errorf("wrong key: %+v", got)
 	}
-	if got := s.Query(ctx, payout.OpTransfer, o.OrderNo); got.Kind != payout.ObsUnknown || got.Code != "unauthenticated" {
+	if got := s.Query(ctx, payout.OpTransfer, o.OrderNo); got.Kind != payout.ObsNoAnswer || got.Code != "unauthenticated" {
 		t.Errorf("queried with a wrong key: %+v", got)
 	}
 }
@@ -235,41 +235,41 @@ func TestOddAnswers(t *testing.T) {
 		queried payout.ObservationKind
 	}{
 		{"good", 200, good, payout.ObsSucceeded, payout.ObsSucceeded},
-		{"empty", 200, ``, payout.ObsUnknown, payout.ObsUnknown},
-		{"html", 200, `<html>`, payout.ObsUnknown, payout.ObsUnknown},
-		{"cut", 200, good[:len(good)-9], payout.ObsUnknown, payout.ObsUnknown},
-		{"two codes", 422, `{"code":"invalid_request","code":"rate_limited"}`, payout.ObsUnknown, payout.ObsUnknown},
-		{"half a refusal", 422, `{"code":"invalid_request","detail":"th`, payout.ObsUnknown, payout.ObsUnknown},
-		{"a refusal in capitals", 422, `{"CODE":"invalid_request"}`, payout.ObsUnknown, payout.ObsUnknown},
-		{"a refusal and more", 422, `{"code":"invalid_request"}{"code":"invalid_request"}`, payout.ObsUnknown, payout.ObsUnknown},
-		{"too long", 200, strings.Repeat(" ", maxAnswerBytes) + good, payout.ObsUnknown, payout.ObsUnknown},
-		{"a proxy's rate limit", 429, `<html>`, payout.ObsUnknown, payout.ObsUnknown},
-		{"a proxy's refusal", 403, `<html>`, payout.ObsUnknown, payout.ObsUnknown},
-		{"no content", 204, ``, payout.ObsUnknown, payout.ObsUnknown},
-		{"not modified", 304, ``, payout.ObsUnknown, payout.ObsUnknown},
-		{"error page", 500, `<html>`, payout.ObsUnknown, payout.ObsUnknown},
-		{"error", 500, `{"code":"internal"}`, payout.ObsUnknown, payout.ObsUnknown},
-		{"success as an error", 500, good, payout.ObsUnknown, payout.ObsUnknown},
-		{"unavailable page", 503, `<html>`, payout.ObsUnknown, payout.ObsUnknown},
-		{"rate limit as 503", 503, `{"code":"rate_limited"}`, payout.ObsUnknown, payout.ObsUnknown},
-		{"refusal under a success", 200, `{"code":"invalid_request"}`, payout.ObsUnknown, payout.ObsUnknown},
-		{"refusal under a redirect", 302, `{"code":"invalid_request"}`, payout.ObsUnknown, payout.ObsUnknown},
-		{"two statuses", 200, good[:len(good)-1] + `,"status":"declined"}`, payout.ObsUnknown, payout.ObsUnknown},
-		{"new status", 200, strings.Replace(good, "succeeded", "paused", 1), payout.ObsUnknown, payout.ObsUnknown},
-		{"other currency", 200, strings.Replace(good, "CNY", "USD", 1), payout.ObsUnknown, payout.ObsUnknown},
-		{"no account", 200, strings.Replace(good, `"u"`, `""`, 1), payout.ObsUnknown, payout.ObsUnknown},
-		{"fraction", 200, strings.Replace(good, `7`, `7.5`, 1), payout.ObsUnknown, payout.ObsUnknown},
-		{"created", 201, good, payout.ObsUnknown, payout.ObsUnknown},
-		{"redirect", 307, ``, payout.ObsUnknown, payout.ObsUnknown},
-		{"route missing", 404, `{"code":"not_found"}`, payout.ObsUnknown, payout.ObsUnknown},
-		{"proxy's 404", 404, `<html>`, payout.ObsUnknown, payout.ObsUnknown},
-		{"new refusal", 422, `{"code":"moon_phase"}`, payout.ObsUnknown, payout.ObsUnknown},
-		{"refusal as 500", 500, `{"code":"invalid_request"}`, payout.ObsUnknown, payout.ObsUnknown},
-		{"not found as 500", 500, `{"code":"order_not_found"}`, payout.ObsUnknown, payout.ObsUnknown},
-		{"unavailable", 503, `{"code":"unavailable"}`, payout.ObsUnknown, payout.ObsUnknown},
-		{"gateway", 502, ``, payout.ObsUnknown, payout.ObsUnknown},
-		{"gateway timeout", 504, ``, payout.ObsUnknown, payout.ObsUnknown},
-		{"order not found", 404, `{"code":"order_not_found"}`, payout.ObsUnknown, payout.ObsNeverReceived},
+		{"empty", 200, ``, payout.ObsNoAnswer, payout.ObsNoAnswer},
+		{"html", 200, `<html>`, payout.ObsNoAnswer, payout.ObsNoAnswer},
+		{"cut", 200, good[:len(good)-9], payout.ObsNoAnswer, payout.ObsNoAnswer},
+		{"two codes", 422, `{"code":"invalid_request","code":"rate_limited"}`, payout.ObsNoAnswer, payout.ObsNoAnswer},
+		{"half a refusal", 422, `{"code":"invalid_request","detail":"th`, payout.ObsNoAnswer, payout.ObsNoAnswer},
+		{"a refusal in capitals", 422, `{"CODE":"invalid_request"}`, payout.ObsNoAnswer, payout.ObsNoAnswer},
+		{"a refusal and more", 422, `{"code":"invalid_request"}{"code":"invalid_request"}`, payout.ObsNoAnswer, payout.ObsNoAnswer},
+		{"too long", 200, strings.Repeat(" ", maxAnswerBytes) + good, payout.ObsNoAnswer, payout.ObsNoAnswer},
+		{"a proxy's rate limit", 429, `<html>`, payout.ObsNoAnswer, payout.ObsNoAnswer},
+		{"a proxy's refusal", 403, `<html>`, payout.ObsNoAnswer, payout.ObsNoAnswer},
+		{"no content", 204, ``, payout.ObsNoAnswer, payout.ObsNoAnswer},
+		{"not modified", 304, ``, payout.ObsNoAnswer, payout.ObsNoAnswer},
+		{"error page", 500, `<html>`, payout.ObsNoAnswer, payout.ObsNoAnswer},
+		{"error", 500, `{"code":"internal"}`, payout.ObsNoAnswer, payout.ObsNoAnswer},
+		{"success as an error", 500, good, payout.ObsNoAnswer, payout.ObsNoAnswer},
+		{"unavailable page", 503, `<html>`, payout.ObsNoAnswer, payout.ObsNoAnswer},
+		{"rate limit as 503", 503, `{"code":"rate_limited"}`, payout.ObsNoAnswer, payout.ObsNoAnswer},
+		{"refusal under a success", 200, `{"code":"invalid_request"}`, payout.ObsNoAnswer, payout.ObsNoAnswer},
+		{"refusal under a redirect", 302, `{"code":"invalid_request"}`, payout.ObsNoAnswer, payout.ObsNoAnswer},
+		{"two statuses", 200, good[:len(good)-1] + `,"status":"declined"}`, payout.ObsNoAnswer, payout.ObsNoAnswer},
+		{"new status", 200, strings.Replace(good, "succeeded", "paused", 1), payout.ObsNoAnswer, payout.ObsNoAnswer},
+		{"other currency", 200, strings.Replace(good, "CNY", "USD", 1), payout.ObsNoAnswer, payout.ObsNoAnswer},
+		{"no account", 200, strings.Replace(good, `"u"`, `""`, 1), payout.ObsNoAnswer, payout.ObsNoAnswer},
+		{"fraction", 200, strings.Replace(good, `7`, `7.5`, 1), payout.ObsNoAnswer, payout.ObsNoAnswer},
+		{"created", 201, good, payout.ObsNoAnswer, payout.ObsNoAnswer},
+		{"redirect", 307, ``, payout.ObsNoAnswer, payout.ObsNoAnswer},
+		{"route missing", 404, `{"code":"not_found"}`, payout.ObsNoAnswer, payout.ObsNoAnswer},
+		{"proxy's 404", 404, `<html>`, payout.ObsNoAnswer, payout.ObsNoAnswer},
+		{"new refusal", 422, `{"code":"moon_phase"}`, payout.ObsNoAnswer, payout.ObsNoAnswer},
+		{"refusal as 500", 500, `{"code":"invalid_request"}`, payout.ObsNoAnswer, payout.ObsNoAnswer},
+		{"not found as 500", 500, `{"code":"order_not_found"}`, payout.ObsNoAnswer, payout.ObsNoAnswer},
+		{"unavailable", 503, `{"code":"unavailable"}`, payout.ObsNoAnswer, payout.ObsNoAnswer},
+		{"gateway", 502, ``, payout.ObsNoAnswer, payout.ObsNoAnswer},
+		{"gateway timeout", 504, ``, payout.ObsNoAnswer, payout.ObsNoAnswer},
+		{"order not found", 404, `{"code":"order_not_found"}`, payout.ObsNoAnswer, payout.ObsNeverReceived},
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if c.status/100 == 3 {

@@ -82,7 +82,7 @@ func (r *Recovery) query(ctx context.Context, no string) (payout.Observation, er
 		seen := r.Provider.Query(ctx, payout.OpOf(parts.Kind), no)
 		r.updateReport(func(v *Report) { v.Asked++ })
 		switch seen.Kind {
-		case payout.ObsUnknown, payout.ObsNoAnswer, payout.ObsNotSent, payout.ObsRetryAfter:
+		case payout.ObsNoAnswer, payout.ObsNotSent, payout.ObsRetryAfter:
 		default:
 			return seen, nil
 		}

@@ -36,7 +36,7 @@ func TestR5_RetryPastMemory(t *testing.T) {
 	if a, err := s.AnswerApproval(ctx, second(t, s, "changed"), approval, true, render); err != nil || string(a.Body) != "decision_changed" {
 		t.Fatalf("%d %s, %v", a.Status, a.Body, err)
 	}
-	settle(t, s, payout.SourceQuery, number, payout.ObsUnknown)
+	settle(t, s, payout.SourceQuery, number, payout.ObsNoAnswer)
 	settle(t, s, payout.SourceQuery, number, payout.ObsPending)
 	settle(t, s, payout.SourceQuery, number, payout.ObsPending)
 	if _, err := s.AnswerApproval(ctx, second(t, s, "no"), approval, false, render); err != nil {

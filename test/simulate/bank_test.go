@@ -98,14 +98,11 @@ func (b *bank) Send(_ context.Context, o payout.Order) (seen payout.Observation)
 		how = 9
 	}
 	switch how {
-	case 1: // the answer is lost
+	case 1, 4: // the answer is lost
 		b.arrive(o, now)
 	case 2: // the request is lost
-	case 3: // a slow request; it arrives while the send is open
+	case 3, 8: // a slow request; it arrives while the send is open
 		b.late = append(b.late, landing{at: now.Add(time.Duration(1+w.dice.n("late", 9999)) * time.Millisecond), o: o})
-	case 4: // an empty answer
-		b.arrive(o, now)
-		seen.Kind = payout.ObsUnknown
 	case 5:
 		seen.Kind = payout.ObsRetryAfter
 	case 6:
@@ -119,9 +116,6 @@ func (b *bank) Send(_ context.Context, o payout.Order) (seen payout.Observation)
 		} else {
 			b.answer(&seen, b.orders[o.OrderNo])
 		}
-	case 8: // an empty answer; the request arrives while the send is open
-		seen.Kind = payout.ObsUnknown
-		b.late = append(b.late, landing{at: now.Add(time.Duration(1+w.dice.n("late", 9999)) * time.Millisecond), o: o})
 	case 9:
 		seen.Kind, seen.Code = payout.ObsRetryAfter, payout.CodeLowBalance
 	default:
@@ -148,19 +142,19 @@ func (b *bank) Query(_ context.Context, _ payout.Op, no string) (seen payout.Obs
 	if now.Before(b.mute) {
 		seen.Kind = payout.ObsNoAnswer
 	} else if w.recovering && b.silent[no] {
-		seen.Kind = payout.ObsUnknown // ten times, then the recovery reports it
+		seen.Kind = payout.ObsNoAnswer // ten times, then the recovery reports it
 		return seen
 	} else if !w.recovering && b.deaf[no] {
-		seen.Kind = payout.ObsUnknown
+		seen.Kind = payout.ObsNoAnswer
 	} else if o != nil && b.forgot(o) {
 		w.reached["queried after the provider forgot it"]++
 	} else if !w.calm && !w.recovering && w.hit("ask", w.faults) {
-		seen.Kind = []payout.ObservationKind{payout.ObsNoAnswer, payout.ObsUnknown, payout.ObsRetryAfter}[w.dice.n("silence", 3)]
+		seen.Kind = []payout.ObservationKind{payout.ObsNoAnswer, payout.ObsRetryAfter}[w.dice.n("silence", 2)]
 	} else if o != nil {
 		b.answer(&seen, o)
 	}
 	switch seen.Kind {
-	case payout.ObsNoAnswer, payout.ObsUnknown, payout.ObsRetryAfter:
+	case payout.ObsNoAnswer, payout.ObsRetryAfter:
 	default:
 		last := b.answers[no]
 		if last.at = now; seen.Kind != payout.ObsNeverReceived || last.kind == "" || !w.db.pastMemory(no) {

@@ -225,7 +225,7 @@ func (b *database) writeSettlement(r *row, no int, set payout.Settlement) {
 // replace an earlier final answer.
 func (b *database) observe(no string, o payout.Observation) {
 	switch was := b.heard[no]; {
-	case o.Source != payout.SourceQuery, o.Kind == payout.ObsNoAnswer, o.Kind == payout.ObsUnknown, o.Kind == payout.ObsRetryAfter:
+	case o.Source != payout.SourceQuery, o.Kind == payout.ObsNoAnswer, o.Kind == payout.ObsRetryAfter:
 	case o.Kind == payout.ObsNeverReceived && (was == payout.ObsDeclined || was == payout.ObsReturned):
 	case o.Kind == payout.ObsSucceeded && was == payout.ObsReturned: // a late answer to an earlier query
 	default:

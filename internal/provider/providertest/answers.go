@@ -221,8 +221,8 @@ func caseDropped(p *probe) {
 	} {
 		b.set(spoil)
 		o := p.order(payout.OpTransfer, account, someAmount)
-		p.wantKind(what, b.send(o), payout.ObsNoAnswer, payout.ObsUnknown)
-		p.wantKind(what+", queried", b.query(o), payout.ObsNoAnswer, payout.ObsUnknown)
+		p.wantKind(what, b.send(o), payout.ObsNoAnswer)
+		p.wantKind(what+", queried", b.query(o), payout.ObsNoAnswer)
 		p.becomes(o, payout.ObsSucceeded)
 		p.wantMoved(what, o, 1)
 	}
@@ -289,10 +289,10 @@ func caseNonsense(p *probe) {
 	} {
 		o := p.order(payout.OpTransfer, account, someAmount)
 		b.set(spoil)
-		p.wantKind(what+", sent", b.send(o), payout.ObsUnknown, payout.ObsNoAnswer)
+		p.wantKind(what+", sent", b.send(o), payout.ObsNoAnswer)
 		p.send(o) // now the order exists
 		b.set(spoil)
-		p.wantKind(what+", queried", b.query(o), payout.ObsUnknown, payout.ObsNoAnswer)
+		p.wantKind(what+", queried", b.query(o), payout.ObsNoAnswer)
 	}
 }
 
@@ -306,11 +306,11 @@ func caseRedirect(p *probe) {
 			w.Header().Set("Location", r.path)
 			w.WriteHeader(status)
 		})
-		p.wantKind("sent, "+strconv.Itoa(status), b.send(o), payout.ObsUnknown, payout.ObsNoAnswer)
+		p.wantKind("sent, "+strconv.Itoa(status), b.send(o), payout.ObsNoAnswer)
 		if n := len(b.requests()); n != 1 {
 			p.errorf("%d: one send is %d requests", status, n)
 		}
-		p.wantKind("queried, "+strconv.Itoa(status), b.query(o), payout.ObsUnknown, payout.ObsNoAnswer)
+		p.wantKind("queried, "+strconv.Itoa(status), b.query(o), payout.ObsNoAnswer)
 	}
 }
 
@@ -327,8 +327,8 @@ func caseForeignNotFound(p *probe) {
 			w.WriteHeader(http.StatusNotFound)
 			_, _ = io.WriteString(w, body)
 		})
-		p.wantKind(what+", queried", b.query(o), payout.ObsUnknown, payout.ObsNoAnswer)
-		p.wantKind(what+", sent", b.send(o), payout.ObsUnknown, payout.ObsNoAnswer)
+		p.wantKind(what+", queried", b.query(o), payout.ObsNoAnswer)
+		p.wantKind(what+", sent", b.send(o), payout.ObsNoAnswer)
 	}
 }
 
@@ -339,8 +339,8 @@ func caseRefusedKey(p *probe) {
 	o := p.order(payout.OpTransfer, account, someAmount)
 	b.strip = true
 	b.set(nil)
-	p.wantKind("sent", b.send(o), payout.ObsRetryAfter, payout.ObsUnknown)
-	p.wantKind("queried", b.query(o), payout.ObsRetryAfter, payout.ObsUnknown)
+	p.wantKind("sent", b.send(o), payout.ObsRetryAfter, payout.ObsNoAnswer)
+	p.wantKind("queried", b.query(o), payout.ObsRetryAfter, payout.ObsNoAnswer)
 	p.wantMoved("key refused", o, 0)
 	p.succeed(o, account, someAmount)
 }
@@ -367,7 +367,7 @@ func caseOtherOrder(p *probe) {
 	o := p.order(payout.OpTransfer, account, someAmount)
 	for what, seen := range map[string]payout.Observation{"sent": b.adapter.Send(p.ctx, o),
 		"queried": b.adapter.Query(p.ctx, o.Op, o.OrderNo)} {
-		if seen.Kind == payout.ObsUnknown || seen.OrderNo != o.OrderNo {
+		if seen.Kind == payout.ObsNoAnswer || seen.OrderNo != o.OrderNo {
 			continue
 		}
 		p.errorf("%s: the answer about %s counts as %s of %s", what, first.OrderNo, seen.Kind, o.OrderNo)
@@ -387,7 +387,7 @@ func caseOtherAmount(p *probe) {
 	}))
 	o := p.order(payout.OpTransfer, account, someAmount)
 	for what, seen := range map[string]payout.Observation{"sent": b.send(o), "queried": b.query(o)} {
-		if seen.Kind != payout.ObsUnknown && seen.Amount == someAmount {
+		if seen.Kind != payout.ObsNoAnswer && seen.Amount == someAmount {
 			p.errorf("%s: an answer about %s fen counts as %s of %d", what, is, seen.Kind, seen.Amount)
 		}
 		if seen.Kind == payout.ObsSucceeded && seen.Amount == 0 {

@@ -14,11 +14,11 @@ func troubleCases() []testCase {
 		{"a rate limit stores nothing and passes", func(p *probe) { p.refusedForNow(RateLimited, payout.CodeRateLimited) }},
 		{"no answer, nothing stored", func(p *probe) { p.lost(SilentBefore, payout.ObsNoAnswer, false) }},
 		{"no answer, money moved", func(p *probe) { p.lost(SilentAfter, payout.ObsNoAnswer, true) }},
-		{"a server error, nothing stored", func(p *probe) { p.lost(ErrorBefore, payout.ObsUnknown, false) }},
-		{"a server error, money moved", func(p *probe) { p.lost(ErrorAfter, payout.ObsUnknown, true) }},
+		{"a server error, nothing stored", func(p *probe) { p.lost(ErrorBefore, payout.ObsNoAnswer, false) }},
+		{"a server error, money moved", func(p *probe) { p.lost(ErrorAfter, payout.ObsNoAnswer, true) }},
 		{"a server error, lands later", caseLandsLater},
 		{"a query without answer says nothing", func(p *probe) { p.unanswered(QuerySilent, payout.ObsNoAnswer) }},
-		{"a query with a server error says nothing", func(p *probe) { p.unanswered(QueryError, payout.ObsUnknown) }},
+		{"a query with a server error says nothing", func(p *probe) { p.unanswered(QueryError, payout.ObsNoAnswer) }},
 		{"a query that is rate limited says nothing", func(p *probe) { p.unanswered(QueryLimited, payout.ObsRetryAfter) }},
 		{"not found yet, sent again, found", caseNotFoundYet},
 		{"a context that has ended sends nothing", caseCancelled},
@@ -72,7 +72,7 @@ func (p *probe) lost(s Situation, want payout.ObservationKind, moved bool) {
 func caseLandsLater(p *probe) {
 	account, end := p.arrange(ErrorLate)
 	o := p.order(payout.OpTransfer, account, someAmount)
-	p.wantKind("sent", p.send(o), payout.ObsUnknown, payout.ObsNoAnswer)
+	p.wantKind("sent", p.send(o), payout.ObsNoAnswer)
 	p.wantKind("queried", p.query(o), payout.ObsNeverReceived, payout.ObsPending, payout.ObsSucceeded)
 	p.becomes(o, payout.ObsSucceeded)
 	p.wantMoved("landed", o, 1)

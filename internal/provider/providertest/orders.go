@@ -181,7 +181,7 @@ func caseConflict(p *probe) {
 		"another account": {Account: other, Amount: someAmount},
 	} {
 		in.Op, in.OrderNo = first.Op, first.OrderNo
-		p.wantKind(what, p.send(p.encode(in)), payout.ObsDeclined, payout.ObsUnknown)
+		p.wantKind(what, p.send(p.encode(in)), payout.ObsDeclined, payout.ObsNoAnswer)
 	}
 	seen := p.query(first)
 	p.wantKind("queried after it", seen, payout.ObsSucceeded)

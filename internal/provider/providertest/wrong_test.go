@@ -170,10 +170,10 @@ func TestCatches(t *testing.T) {
 		"a timeout is a refusal": {wrong{sent: turn(payout.ObsNoAnswer, payout.ObsDeclined)}, nil, "no answer, money moved"},
 		"a timeout was never sent": {wrong{sent: turn(payout.ObsNoAnswer, payout.ObsNotSent)}, nil,
 			"a connection that breaks leaves the outcome open"},
-		"a server error is a refusal": {wrong{sent: turn(payout.ObsUnknown, payout.ObsDeclined)}, nil, "a server error, money moved"},
-		"a server error that lands later is a refusal": {wrong{sent: turn(payout.ObsUnknown, payout.ObsDeclined)}, nil,
+		"a server error is a refusal": {wrong{sent: turn(payout.ObsNoAnswer, payout.ObsDeclined)}, nil, "a server error, money moved"},
+		"a server error that lands later is a refusal": {wrong{sent: turn(payout.ObsNoAnswer, payout.ObsDeclined)}, nil,
 			"a server error, lands later"},
-		"a server error may be sent again": {wrong{sent: turn(payout.ObsUnknown, payout.ObsRetryAfter)}, nil,
+		"a server error may be sent again": {wrong{sent: turn(payout.ObsNoAnswer, payout.ObsRetryAfter)}, nil,
 			"an answer that says nothing is an unknown outcome"},
 		"any 404 is never received": {wrong{queried: notFoundIsNever}, nil, "a not found from another source is not never received"},
 		"an unanswered query is not found": {wrong{queried: queriedTurn(payout.ObsNoAnswer, payout.ObsNeverReceived)}, nil,
@@ -263,7 +263,7 @@ func TestCatches(t *testing.T) {
 }
 
 func notFoundIsNever(_ string, o payout.Observation) payout.Observation {
-	if o.Kind == payout.ObsUnknown && (o.Code == "http_404" || o.Code == "not_found") {
+	if o.Kind == payout.ObsNoAnswer && (o.Code == "http_404" || o.Code == "not_found") {
 		o.Kind = payout.ObsNeverReceived
 	}
 	return o
@@ -306,7 +306,7 @@ func random(in payout.Instruction) payout.Instruction { in.Remark = rand.Text();
 
 func twice(ctx context.Context, s *provider.Sandbox, o payout.Order) payout.Observation {
 	seen := s.Send(ctx, o)
-	if seen.Kind == payout.ObsUnknown || seen.Kind == payout.ObsNoAnswer {
+	if seen.Kind == payout.ObsNoAnswer {
 		return s.Send(ctx, o)
 	}
 	return seen
