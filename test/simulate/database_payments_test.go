@@ -250,8 +250,8 @@ func (b *database) CarryOut(_ context.Context, id string) (st payout.State, err 
 				return err
 			}
 			b.world.note("%s of %s: %s", r.OpenDecision, id, effect.Status)
-			if r.OpenDecision == payout.DecisionCancel && effect.Status == payout.DecisionCarriedOut {
-				b.world.judgeExcluded("cancelled "+id, attempts, r.DecidedAt)
+			if effect.Status == payout.DecisionCarriedOut {
+				b.world.judgeCarriedOut(r)
 			}
 			b.world.reached[string(r.OpenDecision)+" "+string(effect.Status)]++
 			r.attempts = attempts

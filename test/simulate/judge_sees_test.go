@@ -124,6 +124,17 @@ func TestJudgeSees(t *testing.T) {
 			m.bank.answers[w.attempts[no].OrderNo] = answer{w.attempts[no].QueryUntil, payout.ObsNeverReceived, w.attempts[no].QueryUntil}
 			m.judgeNewAttempt(w.attempts[1].OrderNo)
 		}, "no two persons approved it"},
+		"cancelled in progress": {func(m *model, w *row) {
+			m.bank.answers[w.attempts[no].OrderNo] = answer{m.clock, payout.ObsPending, m.clock}
+			w.OpenDecision = payout.DecisionCancel
+			m.judgeCarriedOut(w)
+		}, "and the provider's last answer was pending for"},
+		"not moved in progress": {func(m *model, w *row) {
+			m.bank.answers[w.attempts[no].OrderNo] = answer{m.clock, payout.ObsPending, m.clock}
+			w.OpenDecision = payout.DecisionNotMoved
+			m.clock = w.attempts[no].QueryUntil.Add(-time.Second)
+			m.judgeCarriedOut(w)
+		}, "was stated not to have moved"},
 		"a new number after another answer than was shown": {func(m *model, w *row) {
 			m.gaveUp[w.attempts[no].OrderNo], m.db.heard[w.attempts[no].OrderNo] = payout.ObsNoAnswer, payout.ObsPending
 			w.attempts = append(w.attempts, payout.NewAttempt(w.Payment, 2, w.attempts[no].Request))

@@ -361,42 +361,6 @@ func (w *world) judgeFailed(after string) {
 	}
 }
 
-// judgeNewAttempt checks a new order number of a payment that reaches the provider. The first refund of
-// a cancelled payout is checked against the payout's numbers.
-func (w *world) judgeNewAttempt(no string) {
-	parts, _ := payout.Parse(no)
-	r := w.db.rows[parts.PaymentID]
-	if r == nil || w.db.restored() {
-		return // judgeAttempts reports it
-	}
-	earlier := r.attempts[:min(parts.Attempt-1, len(r.attempts))]
-	if parts.Kind == payout.KindRefund && parts.Number > 0 && parts.Attempt == 1 {
-		r = w.db.rows[payout.ID(payout.KindPayout, parts.PacketID, parts.Number-1)]
-		earlier = r.attempts
-	}
-	w.judgeExcluded(no+" reached the provider", earlier, w.db.sendDecidedAt(r))
-}
-
-// judgeExcluded checks that each order number of a share was queried since a decision, and that none may
-// move money (R5). What the provider may have forgotten counts by its last answer from before, unless two
-// persons gave the number up.
-func (w *world) judgeExcluded(what string, numbers []payout.Attempt, decided time.Time) {
-	for _, a := range numbers {
-		last := w.bank.answers[a.OrderNo]
-		_, given := w.gaveUp[a.OrderNo]
-		switch {
-		case given && w.bank.queried[a.OrderNo].After(decided): // see judgeConsents
-		case !last.at.After(decided):
-			w.violated("%s; %s was not queried since the decision", what, a.OrderNo)
-		case w.bank.orders[a.OrderNo] != nil && w.bank.orders[a.OrderNo].turned: // it moved money after the refusal
-		case last.kind == payout.ObsNeverReceived && !last.since.Before(a.QueryUntil):
-			w.violated("%s, the provider may have forgotten %s, and no two persons approved it", what, a.OrderNo)
-		case last.kind != payout.ObsDeclined && last.kind != payout.ObsReturned && last.kind != payout.ObsNeverReceived:
-			w.violated("%s, and the provider's last answer was %s for %s", what, last.kind, a.OrderNo)
-		}
-	}
-}
-
 // judgeConsents checks that a new order number is noted only while each earlier number that two
 // persons gave up says what they were shown, or nothing.
 func (w *world) judgeConsents(r *row) {

@@ -78,3 +78,54 @@ func (b *database) sendDecidedAt(r *row) time.Time {
 	}
 	return r.DecidedAt
 }
+
+// judgeNewAttempt checks a new order number of a payment that reaches the provider. The first refund of
+// a cancelled payout is checked against the payout's numbers.
+func (w *world) judgeNewAttempt(no string) {
+	parts, _ := payout.Parse(no)
+	r := w.db.rows[parts.PaymentID]
+	if r == nil || w.db.restored() {
+		return // judgeAttempts reports it
+	}
+	earlier := r.attempts[:min(parts.Attempt-1, len(r.attempts))]
+	if parts.Kind == payout.KindRefund && parts.Number > 0 && parts.Attempt == 1 {
+		r = w.db.rows[payout.ID(payout.KindPayout, parts.PacketID, parts.Number-1)]
+		earlier = r.attempts
+	}
+	w.judgeExcluded(no+" reached the provider", earlier, w.db.sendDecidedAt(r))
+}
+
+// judgeCarriedOut checks the order numbers of a decision that is carried out: a cancel needs what a new
+// number needs, and nobody states that the money of a number has not moved while the provider says that it
+// is in progress.
+func (w *world) judgeCarriedOut(r *row) {
+	if r.OpenDecision == payout.DecisionCancel {
+		w.judgeExcluded("cancelled "+r.ID, r.attempts, r.DecidedAt)
+		return
+	}
+	for _, a := range r.attempts {
+		if last := w.bank.answers[a.OrderNo].kind; w.now().Before(a.QueryUntil) && (last == payout.ObsPending || last == payout.ObsNeedsRecipient) {
+			w.violated("%s was stated not to have moved, and the provider's last answer was %s for %s", r.ID, last, a.OrderNo)
+		}
+	}
+}
+
+// judgeExcluded checks that each order number of a share was queried since a decision, and that none may
+// move money (R5). What the provider may have forgotten counts by its last answer from before, unless two
+// persons gave the number up.
+func (w *world) judgeExcluded(what string, numbers []payout.Attempt, decided time.Time) {
+	for _, a := range numbers {
+		last := w.bank.answers[a.OrderNo]
+		_, given := w.gaveUp[a.OrderNo]
+		switch {
+		case given && w.bank.queried[a.OrderNo].After(decided): // see judgeConsents
+		case !last.at.After(decided):
+			w.violated("%s; %s was not queried since the decision", what, a.OrderNo)
+		case w.bank.orders[a.OrderNo] != nil && w.bank.orders[a.OrderNo].turned: // it moved money after the refusal
+		case last.kind == payout.ObsNeverReceived && !last.since.Before(a.QueryUntil):
+			w.violated("%s, the provider may have forgotten %s, and no two persons approved it", what, a.OrderNo)
+		case last.kind != payout.ObsDeclined && last.kind != payout.ObsReturned && last.kind != payout.ObsNeverReceived:
+			w.violated("%s, and the provider's last answer was %s for %s", what, last.kind, a.OrderNo)
+		}
+	}
+}
