@@ -116,6 +116,10 @@ func readLocalConfig(cmd *cobra.Command, command string, env environment) (c con
 	known := env
 	known.order = nil
 	for _, name := range env.order {
+		if name == envFileName { // the processes of the stack get their settings from it
+			unread = append(unread, name)
+			continue
+		}
 		one := environment{order: []string{name}}
 		if problem := one.unknown(); problem != nil {
 			unread = append(unread, name)

@@ -56,8 +56,7 @@ time.
 
 Use the settings of the worker and of the API. Beside "hongbao dev":
 
-  set -a; . .hongbao/dev.env; set +a
-  hongbao doctor
+  HONGBAO_ENV_FILE=.hongbao/dev.env hongbao doctor
 
 Checks whose secrets are not set are skipped.
 

@@ -27,6 +27,11 @@ func main() {
 
 // execute runs one command line and returns its exit code, which is never 0 when the output could not be written.
 func execute(ctx context.Context, args, environ []string, stdout, stderr io.Writer) int {
+	environ, err := withEnvFile(args, environ)
+	if err != nil {
+		_, _ = fmt.Fprintf(stderr, "hongbao: %s\n", visible.Lines(err.Error()))
+		return exitOf(err)
+	}
 	return run(ctx, newRoot(environ), args, stdout, stderr)
 }
 

@@ -17,9 +17,11 @@ func newRoot(environ []string) *cobra.Command {
 commands and a local stack in one program.
 
 Settings come from flags and from environment variables. A flag overrides the variable,
-the variable overrides the default; "hongbao <command> --help" lists all three. An
-unknown HONGBAO_ variable is an error; for "hongbao dev" and its subcommands it is a
-warning. "hongbao help exit-codes" lists the exit codes.`,
+the variable overrides the default; "hongbao <command> --help" lists all three.
+HONGBAO_ENV_FILE names a file of NAME='value' lines, such as the dev.env of the local
+stack, for variables that are not set. An unknown HONGBAO_ variable is an error; for
+"hongbao dev" and its subcommands it is a warning. "hongbao help exit-codes" lists the
+exit codes.`,
 		Version:       versionText(),
 		SilenceUsage:  true,
 		SilenceErrors: true,

@@ -277,8 +277,9 @@ func portSetting(name, whose string, fallback int) setting {
 		required: true, usage: "port of " + whose, commands: []string{cmdDev}}
 }
 
-// scriptVariables are known variables that no command reads: dev.env sets them for users and scripts.
+// scriptVariables are known variables that are no setting of a command: dev.env sets them for users and scripts.
 var scriptVariables = []string{
+	envFileName,
 	"HONGBAO_APP2_KEY", "HONGBAO_FINANCE2_KEY",
 	"HONGBAO_PID_API", "HONGBAO_PID_WORKER", "HONGBAO_PID_PROVIDER", "HONGBAO_PID_REDIS", "HONGBAO_PID_MYSQL", "HONGBAO_PID_TEMPORAL",
 }
