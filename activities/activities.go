@@ -30,9 +30,8 @@ type ClosingStore interface {
 	CloseBooks(ctx context.Context, id string) (money.Fen, error)
 	FinishPacket(ctx context.Context, id string, first *packet.FirstAnswer) (bool, error)
 	CountRecordedClaims(ctx context.Context, packetID string) (int, error)
-	UnrecordedClaims(ctx context.Context, packetID string, claims []packet.Claim) ([]packet.Claim, error)
 	ShareConflictUsers(ctx context.Context, packetID string) ([]string, error)
-	ClaimStore
+	ClaimBooks
 }
 
 // ClaimStore is the part of MySQL that records claims and share conflicts (rule R10).

@@ -68,52 +68,56 @@ func (a *Packets) countRecorded(ctx context.Context, id string) (n int, all bool
 	if err != nil {
 		return 0, false, temporalError(err)
 	}
-	n, err = a.Store.CountRecordedClaims(ctx, id)
-	if err != nil || n < view.ClaimedCount {
+	counts := reconcile.Counts{First: reconcile.ClaimsFirst, Pool: view.ClaimedCount, Kept: view.KeptCount}
+	if n, err = a.Store.CountRecordedClaims(ctx, id); err != nil {
 		return n, false, temporalError(err)
 	}
-	// MySQL counts share conflicts, which a rebuilt pool (rule R9) may not contain.
-	inConflict, err := a.Store.ShareConflictUsers(ctx, id)
-	if err != nil || len(inConflict) == 0 {
-		return n, err == nil, temporalError(err)
+	if counts.Shares = n; counts.Compare() != reconcile.Lacks { // n counts share conflicts too
+		conflicts, err := a.Store.ShareConflictUsers(ctx, id)
+		if err != nil {
+			return n, false, temporalError(err)
+		}
+		counts.Shares, counts.Conflicts = n-len(conflicts), len(conflicts)
 	}
-	missing, err := a.unrecordedClaims(ctx, id)
-	return n, err == nil && len(missing) == 0, temporalError(err)
+	switch counts.Compare() {
+	case reconcile.Lacks:
+		return n, false, nil
+	case reconcile.Agree:
+		return n, true, nil
+	}
+	all = true
+	err = a.eachUnrecorded(ctx, id, func([]reconcile.Repair) error { all = false; return nil })
+	return n, err == nil && all, temporalError(err)
 }
 
 // startMissingPayouts starts the payouts of unrecorded claims. A failed start does not delay the
-// others. A claim whose start Temporal rejects is recorded here; the watch starts its run once
-// Temporal accepts it.
-func (a *Packets) startMissingPayouts(ctx context.Context, p packet.Packet) error {
-	missing, err := a.unrecordedClaims(ctx, p.ID)
-	if err != nil {
-		return err
-	}
-	var failed error
-	for _, c := range missing {
-		start := func() error { // also after an operator terminated the run: the relay starts it only once
-			_, err := a.Starter.RestartPayout(ctx, c, p.App)
-			if TemporalRefuses(err) {
-				_, err = RecordClaimOrConflict(ctx, a.Store, c, a.Provider.Name())
+// others.
+func (a *Packets) startMissingPayouts(ctx context.Context, p packet.Packet) (failed error) {
+	err := a.eachUnrecorded(ctx, p.ID, func(repairs []reconcile.Repair) error {
+		for _, r := range repairs {
+			err := failpoint.Do(failpoint.DrainStart, func() error {
+				_, err := RepairClaim(ctx, a.Starter, a.Store, r, p.App, a.Provider.Name())
+				return err
+			})
+			if err != nil {
+				err = fmt.Errorf("start payout of packet %s: %w", p.ID, err)
 			}
-			return err
+			if StoreUnavailable(err) {
+				return err
+			}
+			if failed == nil {
+				failed = err
+			}
 		}
-		err := failpoint.Do(failpoint.DrainStart, start)
-		if err != nil && failed == nil {
-			failed = fmt.Errorf("start payout of packet %s: %w", p.ID, err)
-		}
-		if TemporalUnavailable(err) || errors.Is(err, packet.ErrUnavailable) {
-			break
-		}
-	}
-	return failed
-}
-
-// unrecordedClaims returns the claims of a pool that MySQL does not have.
-func (a *Packets) unrecordedClaims(ctx context.Context, id string) (missing []packet.Claim, err error) {
-	err = reconcile.Unrecorded(ctx, a.Pool.EachClaim, a.Store, id, func(some []packet.Claim) error {
-		missing = append(missing, some...)
 		return nil
 	})
-	return missing, err
+	if err == nil {
+		err = failed
+	}
+	return err
+}
+
+// eachUnrecorded calls do with the repairs of claims of a pool that MySQL does not have.
+func (a *Packets) eachUnrecorded(ctx context.Context, id string, do func([]reconcile.Repair) error) error {
+	return reconcile.Unrecorded(ctx, reconcile.Fenced{Pools: a.Pool}, a.Store, reconcile.Normal, id, do)
 }

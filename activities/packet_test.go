@@ -40,8 +40,13 @@ func (l *lostHandOffs) CountRecordedClaims(context.Context, string) (int, error)
 	return len(l.recorded), nil
 }
 
-func (l *lostHandOffs) UnrecordedClaims(_ context.Context, _ string, claims []packet.Claim) ([]packet.Claim, error) {
-	return slices.DeleteFunc(slices.Clone(claims), func(c packet.Claim) bool { return l.recorded[c.UserID] }), nil
+func (l *lostHandOffs) RecordedClaims(_ context.Context, _ string, claims []packet.Claim) (out packet.Recorded, _ error) {
+	for _, c := range claims {
+		if l.recorded[c.UserID] {
+			out.Claims = append(out.Claims, packet.RecordedClaim{UserID: c.UserID, ShareIndex: c.ShareIndex})
+		}
+	}
+	return out, nil
 }
 
 func (l *lostHandOffs) RestartPayout(_ context.Context, c packet.Claim, app string) (bool, error) {
@@ -50,12 +55,17 @@ func (l *lostHandOffs) RestartPayout(_ context.Context, c packet.Claim, app stri
 	return true, nil
 }
 
+// named is a provider of which only the name is asked.
+type named struct{ Provider }
+
+func (named) Name() string { return "sandbox" }
+
 // TestR11_DrainStartsWhatIsMissing: the drain does not end before every winner is recorded, and
 // starts the payouts that nothing else started.
 func TestR11_DrainStartsWhatIsMissing(t *testing.T) {
 	l := &lostHandOffs{recorded: map[string]bool{"ann": true},
 		winners: []packet.Claim{{PacketID: "p", UserID: "ann"}, {PacketID: "p", UserID: "bob"}, {PacketID: "p", UserID: "eve"}}}
-	steps := &Packets{Store: l, Pool: l, Starter: l}
+	steps := &Packets{Store: l, Pool: l, Starter: l, Provider: named{}}
 	env := new(testsuite.WorkflowTestSuite).NewTestActivityEnvironment()
 	env.RegisterActivity(steps.Drain)
 	if _, err := env.ExecuteActivity(steps.Drain, packet.Packet{ID: "p", App: "app"}, packet.Facts{}); err != nil {
@@ -82,7 +92,7 @@ func (p *promised) CountRecordedClaims(context.Context, string) (int, error) {
 func TestR9_DrainLooksPastConflicts(t *testing.T) {
 	p := &promised{lostHandOffs{recorded: map[string]bool{"ann": true},
 		winners: []packet.Claim{{PacketID: "p", UserID: "ann"}, {PacketID: "p", UserID: "bob"}}}}
-	steps := &Packets{Store: p, Pool: p, Starter: p}
+	steps := &Packets{Store: p, Pool: p, Starter: p, Provider: named{}}
 	env := new(testsuite.WorkflowTestSuite).NewTestActivityEnvironment()
 	env.RegisterActivity(steps.Drain)
 	if _, err := env.ExecuteActivity(steps.Drain, packet.Packet{ID: "p", App: "app"}, packet.Facts{}); err != nil {
@@ -112,7 +122,7 @@ func TestDrainLeavesTheRelayItsWork(t *testing.T) {
 	for _, user := range []string{"ann", "bob", "eve", "ida", "joe", "kim", "lou"} { // enough looks for what would be a stall
 		r.winners = append(r.winners, packet.Claim{PacketID: "p", UserID: user})
 	}
-	steps := &Packets{Store: r, Pool: r, Starter: r}
+	steps := &Packets{Store: r, Pool: r, Starter: r, Provider: named{}}
 	env := new(testsuite.WorkflowTestSuite).NewTestActivityEnvironment()
 	env.RegisterActivity(steps.Drain)
 	if _, err := env.ExecuteActivity(steps.Drain, packet.Packet{ID: "p", App: "app"}, packet.Facts{}); err != nil {

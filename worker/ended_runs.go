@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,8 +20,12 @@ import (
 	"hongbao/workflows"
 )
 
-// listPage is the number of runs per page of Temporal's list.
-const listPage = 1000
+const (
+	// listPage is the number of runs per page of Temporal's list.
+	listPage = 1000
+	// compareUsers is the number of users that one query of MySQL compares.
+	compareUsers = 500
+)
 
 // eachRun calls visit for every run, open or ended, that a query finds. Temporal lists a run
 // about a second after its start.
@@ -111,9 +116,7 @@ func (s *Starter) ClaimsOf(ctx context.Context, packetID string, known func(user
 		return nil, err
 	}
 	var claims []packet.Claim
-	for len(users) > 0 {
-		some := users[:min(compareUsers, len(users))]
-		users = users[len(some):]
+	for some := range slices.Chunk(users, compareUsers) {
 		have, err := known(some)
 		if err != nil {
 			return nil, err

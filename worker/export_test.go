@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"hongbao/internal/packet"
-	"hongbao/internal/pool"
 )
 
 // Fatal does what Temporal's SDK does when its pollers give up.
@@ -30,20 +29,30 @@ func (r *Rebuilder) OnStep(f func(lane int, done string)) { r.step = f }
 
 // Turn passes a page in which everything agrees to the watch of a lane, and returns how many
 // packets it stores.
-func (w *Watch) Turn(lane int, page []pool.LivePacket, now time.Time) int {
+func (w *Watch) Turn(lane int, page []packet.LivePacket, now time.Time) int {
 	l := &w.lanes[lane]
-	l.next(page)
+	w.cfg.Pools = onePage{page: page}
+	_, _ = l.next(context.Background())
 	for _, p := range page {
-		l.agreed.note(p.ID, 1, now)
+		l.agreed.note(p.ID, packet.PoolView{ClaimedCount: 1}, now)
 	}
 	return len(l.agreed.now) + len(l.agreed.last)
+}
+
+type onePage struct {
+	LivePools
+	page []packet.LivePacket
+}
+
+func (o onePage) LivePage(context.Context, int, time.Time, int) ([]packet.LivePacket, error) {
+	return o.page, nil
 }
 
 // Settled reports whether the watch of a lane skips the comparison of a packet in the given
 // epoch.
 func (w *Watch) Settled(lane int, epoch int64, id string, claimed int, now time.Time) bool {
 	w.lanes[lane].agreed.resetForEpoch(epoch)
-	return w.lanes[lane].agreed.holds(id, claimed, now)
+	return w.lanes[lane].agreed.holds(id, packet.PoolView{ClaimedCount: claimed}, now)
 }
 
 // LanePage and AgreedFor export settings of the watch.

@@ -40,8 +40,7 @@ type RebuildRows interface {
 		limit int) ([]packet.Tombstone, packet.Cursor, error)
 	CampaignWinnersOfLane(ctx context.Context, lane, lanes int, visit func(campaign string, users []string) error) error
 	PacketStates(ctx context.Context, ids []string) (map[string]packet.RowState, error)
-	UnrecordedClaims(ctx context.Context, packetID string, claims []packet.Claim) ([]packet.Claim, error)
-	ClaimStore
+	activities.ClaimBooks
 }
 
 // RebuildFences changes the fences of lanes in Redis.
@@ -53,7 +52,7 @@ type RebuildFences interface {
 
 // RebuildPools reads and writes the pools of a lane.
 type RebuildPools interface {
-	LivePageUnfenced(ctx context.Context, lane int, from time.Time, limit int) ([]pool.LivePacket, error)
+	LivePageUnfenced(ctx context.Context, lane int, from time.Time, limit int) ([]packet.LivePacket, error)
 	ViewsUnfenced(ctx context.Context, ids []string) (map[string]packet.PoolView, error)
 	EachClaimUnfenced(ctx context.Context, id string, visit func([]packet.Claim) error) error
 	ClearLane(ctx context.Context, lane int, epoch int64, keep map[string]bool, visit func(ids []string) error) (int, error)

@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"hongbao/activities"
 	"hongbao/internal/packet"
-	"hongbao/internal/pool"
 	"hongbao/internal/reconcile"
 )
 
@@ -19,9 +19,6 @@ const rebuildLook = 100 * time.Millisecond
 
 // claimed identifies the claims of a user of a packet.
 type claimed struct{ packetID, user string }
-
-// anyShare is the share of a claim of which only the run's id is known.
-const anyShare = -1
 
 // drain waits until everything that the lane holds is recorded (rule R11). The relays continue
 // with hand-offs; then winners and staged packets follow whose hand-offs were lost. It adds what
@@ -36,7 +33,7 @@ func (r *Rebuilder) drain(ctx context.Context, b *packet.Rebuild, waited map[cla
 	err = r.eachLive(ctx, b.Lane, func(views map[string]packet.PoolView, rows map[string]packet.RowState) error {
 		for id, view := range views {
 			if _, recorded := rows[id]; !recorded && !view.Retired {
-				if _, err := r.cfg.Starter.RestartPacket(ctx, view.Packet); storeUnavailable(err) {
+				if _, err := r.cfg.Starter.RestartPacket(ctx, view.Packet); activities.StoreUnavailable(err) {
 					return err
 				} else if err != nil { // it does not delay the others, and has no claims yet
 					r.cfg.Logger.ErrorContext(ctx, "Staged packet not started.", slog.String("packet_id", id), slog.Any("error", err))
@@ -118,18 +115,8 @@ func (r *Rebuilder) logWaiting(ctx context.Context, loggedAt *time.Time, what st
 
 // eachLive calls do with the packets of a lane in Redis and their rows, page by page.
 func (r *Rebuilder) eachLive(ctx context.Context, lane int, do func(map[string]packet.PoolView, map[string]packet.RowState) error) error {
-	var from time.Time
-	for {
-		live, err := r.cfg.Pools.LivePageUnfenced(ctx, lane, from, lanePage)
-		if err != nil || len(live) == 0 {
-			return err
-		}
-		ids := make([]string, 0, len(live))
-		for _, p := range live {
-			if packet.ValidID(p.ID) {
-				ids = append(ids, p.ID)
-			}
-		}
+	return reconcile.LivePackets(r.cfg.Pools.LivePageUnfenced, lane, lanePage).Each(ctx, func(live []packet.LivePacket) error {
+		ids := reconcile.ValidIDs(live)
 		views, err := r.cfg.Pools.ViewsUnfenced(ctx, ids)
 		if err != nil {
 			return err
@@ -138,14 +125,8 @@ func (r *Rebuilder) eachLive(ctx context.Context, lane int, do func(map[string]p
 		if err != nil {
 			return err
 		}
-		if err := do(views, rows); err != nil {
-			return err
-		}
-		if len(live) < lanePage {
-			return nil
-		}
-		from = pool.NextPage(live, from)
-	}
+		return do(views, rows)
+	})
 }
 
 // restartPayouts starts the payouts of a packet's winners without a row.
@@ -153,9 +134,12 @@ func (r *Rebuilder) restartPayouts(ctx context.Context, id string, view packet.P
 	if view.Retired {
 		return nil
 	}
-	return reconcile.Unrecorded(ctx, r.cfg.Pools.EachClaimUnfenced, r.cfg.Rows, id, func(claims []packet.Claim) error {
-		for _, c := range claims {
-			if _, err := restartPayout(ctx, r.cfg.Starter, r.cfg.Rows, c, view.Packet.App); storeUnavailable(err) {
+	from := reconcile.Unfenced{Pools: r.cfg.Pools}
+	return reconcile.Unrecorded(ctx, from, r.cfg.Rows, reconcile.Normal, id, func(repairs []reconcile.Repair) error {
+		for _, repair := range repairs {
+			c := repair.Claim
+			if _, err := activities.RepairClaim(ctx, r.cfg.Starter, r.cfg.Rows, repair, view.Packet.App,
+				r.cfg.Starter.provider); activities.StoreUnavailable(err) {
 				return err
 			} else if err != nil { // it does not delay the others, and is awaited like them
 				r.cfg.Logger.ErrorContext(ctx, "Payout of a claim not started.", slog.String("packet_id", id),
@@ -190,7 +174,7 @@ func (r *Rebuilder) awaitRuns(ctx context.Context, b *packet.Rebuild, waited map
 					packets = append(packets, packetID)
 				}
 			case kind == "payout" && !waited[claimed{packetID, user}]:
-				missing[claimed{packetID, user}] = anyShare
+				missing[claimed{packetID, user}] = reconcile.AnyShare
 			}
 		}
 		seen := slices.Collect(maps.Keys(missing))
@@ -230,22 +214,19 @@ func (r *Rebuilder) dropRecorded(ctx context.Context, missing map[claimed]int, p
 	for c, share := range missing {
 		claims[c.packetID] = append(claims[c.packetID], packet.Claim{PacketID: c.packetID, UserID: c.user, ShareIndex: share})
 	}
+	clear(missing)
 	for id, all := range claims {
-		for some := range slices.Chunk(all, compareUsers) {
-			left, err := r.cfg.Rows.UnrecordedClaims(ctx, id, some)
-			if err != nil {
-				return false, err
+		err := reconcile.DiffClaims(ctx, r.cfg.Rows, reconcile.Normal, id, all, func(left []reconcile.Repair) error {
+			for _, l := range left {
+				missing[claimed{id, l.Claim.UserID}] = l.Claim.ShareIndex
 			}
-			for _, c := range some {
-				if !slices.ContainsFunc(left, func(l packet.Claim) bool { return l.UserID == c.UserID }) {
-					delete(missing, claimed{id, c.UserID})
-				}
-			}
+			return nil
+		})
+		if err != nil {
+			return false, err
 		}
 	}
-	for len(packets) > 0 {
-		some := packets[:min(compareUsers, len(packets))]
-		packets = packets[len(some):]
+	for some := range slices.Chunk(packets, comparePackets) {
 		rows, err := r.cfg.Rows.PacketStates(ctx, some)
 		if err != nil {
 			return false, err
@@ -256,6 +237,9 @@ func (r *Rebuilder) dropRecorded(ctx context.Context, missing map[claimed]int, p
 	}
 	return len(missing) > 0, nil
 }
+
+// comparePackets is the number of packets that one query of MySQL compares.
+const comparePackets = 500
 
 // stagedTimeout bounds the wait for packets without a row. They are not charged before they have
 // one; a packet that gets it later is staged again by its app.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -89,9 +88,14 @@ type slowBooks struct {
 	booked, most int
 }
 
-func (s *slowBooks) UnrecordedClaims(_ context.Context, _ string, claims []packet.Claim) ([]packet.Claim, error) {
+func (s *slowBooks) RecordedClaims(_ context.Context, _ string, claims []packet.Claim) (out packet.Recorded, _ error) {
 	s.booked = min(s.booked+1, s.most)
-	return slices.DeleteFunc(slices.Clone(claims), func(c packet.Claim) bool { return c.ShareIndex < s.booked }), nil
+	for _, c := range claims {
+		if c.ShareIndex < s.booked {
+			out.Claims = append(out.Claims, packet.RecordedClaim{UserID: c.UserID, ShareIndex: c.ShareIndex})
+		}
+	}
+	return out, nil
 }
 
 // TestR9_RebuildIsPatient: a rebuild waits while claims are recorded, also if all together take

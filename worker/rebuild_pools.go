@@ -11,6 +11,7 @@ import (
 	"hongbao/internal/failpoint"
 	"hongbao/internal/packet"
 	"hongbao/internal/pool"
+	"hongbao/internal/reconcile"
 )
 
 const (
@@ -75,22 +76,18 @@ func (r *Rebuilder) rebuildFromRows(ctx context.Context, b *packet.Rebuild) erro
 // removed, so that a rebuilder that takes over finds them too. It returns the packets.
 func (r *Rebuilder) rebuildRejected(ctx context.Context, b *packet.Rebuild) (map[string]bool, error) {
 	out := map[string]bool{}
-	for after := (packet.Cursor{}); ; {
-		page, err := r.cfg.Rows.PoolsOfLane(ctx, b.Lane, r.cfg.Lanes, packet.StatusFunding, after, rebuildPacketBatch)
-		if err != nil || len(page) == 0 {
-			return out, err
-		}
+	err := r.packetsOfLane(b, packet.StatusFunding).Each(ctx, func(page []packet.RebuildInput) error {
 		now, err := r.cfg.Books.Clock(ctx)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		var ids []string
 		for _, p := range page {
-			ids, after = append(ids, p.ID), packet.Cursor{At: p.CreatedAt, ID: p.ID}
+			ids = append(ids, p.ID)
 		}
 		views, err := r.cfg.Pools.ViewsUnfenced(ctx, ids)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		var stones []packet.Tombstone
 		for _, p := range page {
@@ -105,19 +102,25 @@ func (r *Rebuilder) rebuildRejected(ctx context.Context, b *packet.Rebuild) (map
 			}
 		}
 		if err := r.cfg.Pools.ReplaceByTombstones(ctx, b.Lane, b.Epoch, stones); err != nil {
-			return nil, fmt.Errorf("rejected packets: %w", err)
+			return fmt.Errorf("rejected packets: %w", err)
 		}
-	}
+		return nil
+	})
+	return out, err
+}
+
+// packetsOfLane lists the packets of a lane in one status that have a pool, the oldest first.
+func (r *Rebuilder) packetsOfLane(b *packet.Rebuild, status packet.Status) reconcile.List[packet.RebuildInput] {
+	return reconcile.List[packet.RebuildInput]{Limit: rebuildPacketBatch,
+		Read: func(ctx context.Context, after packet.Cursor, limit int) ([]packet.RebuildInput, error) {
+			return r.cfg.Rows.PoolsOfLane(ctx, b.Lane, r.cfg.Lanes, status, after, limit)
+		},
+		At: func(p packet.RebuildInput) packet.Cursor { return packet.Cursor{At: p.CreatedAt, ID: p.ID} }}
 }
 
 func (r *Rebuilder) rebuildPools(ctx context.Context, b *packet.Rebuild, status packet.Status, rejected map[string]bool,
 	done map[string]packet.Status) error {
-	var after packet.Cursor
-	for {
-		page, err := r.cfg.Rows.PoolsOfLane(ctx, b.Lane, r.cfg.Lanes, status, after, rebuildPacketBatch)
-		if err != nil || len(page) == 0 {
-			return err
-		}
+	return r.packetsOfLane(b, status).Each(ctx, func(page []packet.RebuildInput) error {
 		now, err := r.cfg.Books.Clock(ctx)
 		if err != nil {
 			return err
@@ -133,9 +136,8 @@ func (r *Rebuilder) rebuildPools(ctx context.Context, b *packet.Rebuild, status 
 			}
 			done[p.ID] = status
 		}
-		last := page[len(page)-1]
-		after = packet.Cursor{At: last.CreatedAt, ID: last.ID}
-	}
+		return nil
+	})
 }
 
 // rebuildPool writes one packet, and repeats when its rows have changed. now is MySQL's time

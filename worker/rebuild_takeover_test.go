@@ -292,11 +292,11 @@ type asked struct {
 	onAsk func()
 }
 
-func (a asked) UnrecordedClaims(ctx context.Context, packetID string, claims []packet.Claim) ([]packet.Claim, error) {
+func (a asked) RecordedClaims(ctx context.Context, packetID string, claims []packet.Claim) (packet.Recorded, error) {
 	if slices.ContainsFunc(claims, func(c packet.Claim) bool { return c.UserID == a.user }) {
 		a.onAsk()
 	}
-	return a.RebuildRows.UnrecordedClaims(ctx, packetID, claims)
+	return a.RebuildRows.RecordedClaims(ctx, packetID, claims)
 }
 
 // heldRow holds a packet's row: nothing is booked before it is released.

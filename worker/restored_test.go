@@ -40,7 +40,7 @@ type (
 	unseen    struct{ worker.LivePools }
 )
 
-func (unseen) LivePage(context.Context, int, time.Time, int) ([]pool.LivePacket, error) {
+func (unseen) LivePage(context.Context, int, time.Time, int) ([]packet.LivePacket, error) {
 	return nil, nil
 }
 

@@ -13,7 +13,7 @@ import (
 	"hongbao/activities"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
-	"hongbao/internal/pool"
+	"hongbao/internal/reconcile"
 )
 
 // WatchStore is the part of MySQL that the watch needs.
@@ -33,7 +33,6 @@ type WatchedPackets interface {
 	CountClaimedShares(ctx context.Context, packetID string) (int, error)
 	ShareConflictUsers(ctx context.Context, packetID string) ([]string, error)
 	ClaimUsers(ctx context.Context, packetID string) ([]string, error)
-	UnrecordedClaims(ctx context.Context, packetID string, claims []packet.Claim) ([]packet.Claim, error)
 	WithheldByRecovery(ctx context.Context, packetID string) (bool, error)
 	PacketsWithoutCharge(ctx context.Context) ([]string, error)
 }
@@ -42,15 +41,17 @@ type WatchedPackets interface {
 type WatchedPayments interface {
 	WaitingPayments(ctx context.Context, kind payout.Kind, status payout.Status, after packet.Cursor, limit int) ([]payout.OpenPayment, error)
 	PaymentRow(ctx context.Context, id string) (payout.Payment, error)
-	ClaimStore
+	PayoutOf(ctx context.Context, packetID, userID string) (payout.Payment, error)
+	activities.ClaimBooks
 }
 
 // LivePools is the part of Redis that the watch needs.
 type LivePools interface {
-	LivePage(ctx context.Context, lane int, from time.Time, limit int) ([]pool.LivePacket, error)
+	LivePage(ctx context.Context, lane int, from time.Time, limit int) ([]packet.LivePacket, error)
 	Views(ctx context.Context, ids []string) (map[string]packet.PoolView, error)
 	View(ctx context.Context, id string) (packet.PoolView, error)
 	EachClaim(ctx context.Context, id string, visit func([]packet.Claim) error) error
+	Claim(ctx context.Context, id, user string) (packet.Claim, bool, error)
 	Retire(ctx context.Context, id string) error
 	Recall(ctx context.Context, id string) (packet.PoolView, error)
 	Fences
@@ -108,7 +109,7 @@ type Watch struct {
 	cfg      WatchConfig
 	lanes    []laneWatch
 	packets  map[packet.Status]packet.Cursor
-	payments map[watched]packet.Cursor
+	payments map[reconcile.Waiting]packet.Cursor
 	// asksUntil is until when this round queries the provider itself.
 	asksUntil  time.Time
 	retryState *retryState
@@ -122,7 +123,7 @@ func NewWatch(cfg WatchConfig) *Watch {
 		cfg.Pace = DefaultIntervals
 	}
 	w := &Watch{cfg: cfg, lanes: make([]laneWatch, cfg.Lanes), packets: map[packet.Status]packet.Cursor{},
-		payments:   map[watched]packet.Cursor{},
+		payments:   map[reconcile.Waiting]packet.Cursor{},
 		retryState: newRetryState(), ended: newEndedRuns(time.Now())}
 	for lane := range w.lanes {
 		w.lanes[lane] = laneWatch{watch: w, lane: lane, agreed: newAgreedPackets()}

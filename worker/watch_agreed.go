@@ -1,6 +1,10 @@
 package worker
 
-import "time"
+import (
+	"time"
+
+	"hongbao/internal/packet"
+)
 
 // agreedFor is how long a packet with an unchanged count is assumed to have every winner in MySQL
 // and every claim in its pool. It is bounded because a stale claim may be recorded (rule R9), and
@@ -15,26 +19,26 @@ type agreedPackets struct {
 }
 
 type agreedAt struct {
-	claimed int // the pool's count
-	at      time.Time
+	claimed, kept int // the pool's counts
+	at            time.Time
 }
 
 func newAgreedPackets() agreedPackets { return agreedPackets{now: map[string]agreedAt{}} }
 
 // holds reports whether MySQL and pool agreed recently, and nothing was claimed since.
-func (s *agreedPackets) holds(id string, claimed int, now time.Time) bool {
+func (s *agreedPackets) holds(id string, view packet.PoolView, now time.Time) bool {
 	a, known := s.now[id]
 	if !known {
 		if a, known = s.last[id]; known {
 			s.now[id] = a
 		}
 	}
-	return known && a.claimed == claimed && now.Sub(a.at) < agreedFor
+	return known && a.claimed == view.ClaimedCount && a.kept == view.KeptCount && now.Sub(a.at) < agreedFor
 }
 
 // note stores that they agree.
-func (s *agreedPackets) note(id string, claimed int, now time.Time) {
-	s.now[id] = agreedAt{claimed, now}
+func (s *agreedPackets) note(id string, view packet.PoolView, now time.Time) {
+	s.now[id] = agreedAt{view.ClaimedCount, view.KeptCount, now}
 }
 
 // nextPass begins a pass through the lane and drops packets that the previous one did not see.

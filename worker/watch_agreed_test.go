@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"hongbao/internal/pool"
+	"hongbao/internal/packet"
 	"hongbao/worker"
 )
 
@@ -14,11 +14,11 @@ import (
 func TestSettledIsBounded(t *testing.T) {
 	w := worker.NewWatch(worker.WatchConfig{Lanes: 1})
 	at, now, n := time.UnixMilli(1), time.Now(), 0
-	page := func(count int) []pool.LivePacket {
-		var live []pool.LivePacket
+	page := func(count int) []packet.LivePacket {
+		var live []packet.LivePacket
 		for range count {
 			at = at.Add(time.Millisecond)
-			live = append(live, pool.LivePacket{ID: fmt.Sprint("packet", n), CreatedAt: at})
+			live = append(live, packet.LivePacket{ID: fmt.Sprint("packet", n), CreatedAt: at})
 			n++
 		}
 		return live
@@ -44,7 +44,7 @@ func TestR9_SettledIsNotForEver(t *testing.T) {
 	w := worker.NewWatch(worker.WatchConfig{Lanes: 1})
 	now := time.Now()
 	w.Settled(0, 1, "p", 1, now)
-	w.Turn(0, []pool.LivePacket{{ID: "p", CreatedAt: now}}, now)
+	w.Turn(0, []packet.LivePacket{{ID: "p", CreatedAt: now}}, now)
 	for _, c := range []struct {
 		name    string
 		epoch   int64

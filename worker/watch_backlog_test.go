@@ -58,7 +58,7 @@ type counting struct {
 	lanes, claims atomic.Int64
 }
 
-func (c *counting) LivePage(ctx context.Context, lane int, from time.Time, limit int) ([]pool.LivePacket, error) {
+func (c *counting) LivePage(ctx context.Context, lane int, from time.Time, limit int) ([]packet.LivePacket, error) {
 	defer c.lanes.Add(1)
 	return c.LivePools.LivePage(ctx, lane, from, limit)
 }

@@ -11,6 +11,7 @@ import (
 
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/reconcile"
 )
 
 const (
@@ -68,7 +69,7 @@ func (w *Watch) endedRun(ctx context.Context, workflowID string) error {
 		packetID, user, _ := strings.Cut(rest, "/")
 		p, err := w.cfg.Store.PayoutOf(ctx, packetID, user)
 		if errors.Is(err, packet.ErrNotFound) {
-			return nil // it ended before the claim was recorded: the pools show it
+			return w.claimEnded(ctx, packetID, user)
 		}
 		return w.paymentEnded(ctx, p, err)
 	case "refund", "honour":
@@ -84,6 +85,27 @@ func (w *Watch) endedRun(ctx context.Context, workflowID string) error {
 		return w.paymentEnded(ctx, p, err)
 	}
 	return nil
+}
+
+// claimEnded starts the payout of a claim whose run ended before the claim was recorded.
+func (w *Watch) claimEnded(ctx context.Context, packetID, user string) error {
+	if !packet.ValidID(packetID) {
+		return nil
+	}
+	view, err := w.cfg.Pools.View(ctx, packetID)
+	if errors.Is(err, packet.ErrNotFound) || err == nil && view.Retired {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	c, found, err := w.cfg.Pools.Claim(ctx, packetID, user)
+	if err != nil || !found {
+		return err
+	}
+	return reconcile.DiffClaims(ctx, w.cfg.Store, reconcile.Normal, packetID, []packet.Claim{c}, func(repairs []reconcile.Repair) error {
+		return w.startWinners(ctx, view, repairs, &missingResult{})
+	})
 }
 
 func (w *Watch) paymentEnded(ctx context.Context, p payout.Payment, err error) error {

@@ -9,6 +9,7 @@ import (
 
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/reconcile"
 	"hongbao/workflows"
 )
 
@@ -23,7 +24,7 @@ const (
 // must act next. It checks in the order of expiry; overdue packets are checked every round.
 func (w *Watch) watchPackets(ctx context.Context) error {
 	var faults []error
-	for _, status := range []packet.Status{packet.StatusFunding, packet.StatusOpen, packet.StatusClosing} {
+	for _, status := range reconcile.UnfinishedStatuses {
 		if !w.packets[status].At.IsZero() {
 			_, err := w.packetPage(ctx, status, packet.Cursor{}, true)
 			faults = append(faults, err)
@@ -41,7 +42,7 @@ func (w *Watch) packetPage(ctx context.Context, status packet.Status, after pack
 	if err != nil {
 		return false, err
 	}
-	page, err := w.cfg.Store.UnfinishedPackets(ctx, status, after, packetPage)
+	page, next, err := reconcile.UnfinishedPackets(w.cfg.Store, status, packetPage).Page(ctx, after)
 	if err != nil {
 		return false, err
 	}
@@ -54,13 +55,9 @@ func (w *Watch) packetPage(ctx context.Context, status packet.Status, after pack
 		group.Go(func() error { return w.unfinished(ctx, u) })
 	}
 	if !overdue {
-		w.packets[status] = packet.Cursor{}
-		if len(page) == packetPage {
-			last := page[len(page)-1]
-			w.packets[status] = packet.Cursor{At: last.ExpiresAt, ID: last.ID}
-		}
+		w.packets[status] = next
 	}
-	return len(page) == packetPage, group.Wait()
+	return next != packet.Cursor{}, group.Wait()
 }
 
 // unfinished repairs one packet that is not at its end.

@@ -12,17 +12,12 @@ import (
 
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/reconcile"
 	"hongbao/workflows"
 )
 
 // paymentPage is the number of open payments per kind and status that one round checks.
 const paymentPage = 500
-
-// watched identifies a list of open payments.
-type watched struct {
-	kind   payout.Kind
-	status payout.Status
-}
 
 // watchPayments starts or wakes the run of every open payment whose step is overdue. Charges
 // belong to their packets' runs, which are only woken. A failing list does not delay the others.
@@ -30,25 +25,19 @@ type watched struct {
 func (w *Watch) watchPayments(ctx context.Context) error {
 	var faults []error
 	w.asksUntil = time.Now().Add(w.cfg.Pace.Pages)
-	for _, kind := range []payout.Kind{payout.KindCharge, payout.KindPayout, payout.KindRefund, payout.KindHonour} {
-		for _, status := range payout.Statuses {
-			if !status.Open() && status != payout.StatusFailed && status != payout.StatusReturned {
-				continue
-			}
-			of := watched{kind, status}
-			faults = append(faults, w.pages(func() (bool, error) { return w.paymentPage(ctx, of) }))
-		}
+	for _, of := range reconcile.WaitingLists() {
+		faults = append(faults, w.pages(func() (bool, error) { return w.paymentPage(ctx, of) }))
 	}
 	return errors.Join(faults...)
 }
 
 // paymentPage checks the next page and reports whether there is another.
-func (w *Watch) paymentPage(ctx context.Context, of watched) (more bool, err error) {
+func (w *Watch) paymentPage(ctx context.Context, of reconcile.Waiting) (more bool, err error) {
 	now, err := w.cfg.Store.Clock(ctx)
 	if err != nil {
 		return false, err
 	}
-	page, err := w.cfg.Store.WaitingPayments(ctx, of.kind, of.status, w.payments[of], paymentPage)
+	page, next, err := reconcile.WaitingPayments(w.cfg.Store, of, paymentPage).Page(ctx, w.payments[of])
 	if err != nil {
 		return false, err
 	}
@@ -59,16 +48,12 @@ func (w *Watch) paymentPage(ctx context.Context, of watched) (more bool, err err
 			group.Go(func() error { return w.rewind(ctx, p) })
 			continue
 		}
-		if overdue := p.Overdue(now); of.status.Open() && overdue > w.cfg.Pace.Overdue && w.retryState.allow("payment/"+p.ID, time.Now()) {
+		if overdue := p.Overdue(now); of.Status.Open() && overdue > w.cfg.Pace.Overdue && w.retryState.allow("payment/"+p.ID, time.Now()) {
 			group.Go(func() error { return w.overdue(ctx, p, overdue) })
 		}
 	}
-	w.payments[of] = packet.Cursor{}
-	if len(page) == paymentPage {
-		last := page[len(page)-1]
-		w.payments[of] = packet.Cursor{At: last.CreatedAt, ID: last.ID}
-	}
-	return len(page) == paymentPage, group.Wait()
+	w.payments[of] = next
+	return next != packet.Cursor{}, group.Wait()
 }
 
 // rewind sets the times that a clock ahead noted to now, and wakes the run that has read them.

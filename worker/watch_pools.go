@@ -9,7 +9,6 @@ import (
 
 	"hongbao/activities"
 	"hongbao/internal/packet"
-	"hongbao/internal/pool"
 	"hongbao/internal/reconcile"
 )
 
@@ -19,8 +18,6 @@ const (
 	// rejectedKept is how long a rejected packet stays in Redis, so that a repeated
 	// create gets its 402 from there.
 	rejectedKept = 10 * time.Minute
-	// compareUsers is the number of winners that one query of MySQL compares.
-	compareUsers = 500
 	// manyWinners is the number of winners from which they are not all compared every round while
 	// the relay makes progress: a million cost Redis seconds.
 	manyWinners = 10_000
@@ -37,7 +34,7 @@ const (
 type laneWatch struct {
 	watch  *Watch
 	lane   int
-	from   time.Time // where the next page begins
+	after  packet.Cursor // where the next page begins
 	agreed agreedPackets
 	// The oldest hand-off at the last check, and when it was first seen.
 	oldest, since time.Time
@@ -71,11 +68,10 @@ func (l *laneWatch) relayBacklogSince(ctx context.Context) (time.Time, error) {
 // round compares a page of the lane; now is MySQL's time.
 func (l *laneWatch) round(ctx context.Context, now time.Time) (failed error) {
 	cfg := l.watch.cfg
-	live, err := cfg.Pools.LivePage(ctx, l.lane, l.from, lanePage)
+	live, err := l.next(ctx)
 	if err != nil {
 		return err
 	}
-	l.next(live)
 	var ids []string
 	for _, p := range live {
 		if now.Sub(p.CreatedAt) > cfg.Pace.Grace {
@@ -104,7 +100,7 @@ func (l *laneWatch) round(ctx context.Context, now time.Time) (failed error) {
 		row, recorded := rows[id]
 		settled := now.Sub(row.UpdatedAt).Abs() > cfg.Pace.Grace
 		err := l.compare(ctx, id, view, row, recorded, settled)
-		if storeUnavailable(err) {
+		if activities.StoreUnavailable(err) {
 			return err
 		}
 		if err != nil && failed == nil { // it does not delay other packets
@@ -114,16 +110,13 @@ func (l *laneWatch) round(ctx context.Context, now time.Time) (failed error) {
 	return failed
 }
 
-// next moves to the following page.
-func (l *laneWatch) next(live []pool.LivePacket) {
-	if l.from.IsZero() { // the first page
+// next reads the following page.
+func (l *laneWatch) next(ctx context.Context) (live []packet.LivePacket, err error) {
+	if l.after == (packet.Cursor{}) { // the first page
 		l.agreed.nextPass()
 	}
-	if len(live) < lanePage {
-		l.from = time.Time{}
-		return
-	}
-	l.from = pool.NextPage(live, l.from)
+	live, l.after, err = reconcile.LivePackets(l.watch.cfg.Pools.LivePage, l.lane, lanePage).Page(ctx, l.after)
+	return live, err
 }
 
 // compare repairs one packet that is older than the grace time. settledRow: so is its row.
@@ -200,19 +193,19 @@ func (l *laneWatch) resendClose(ctx context.Context, id string, view packet.Pool
 	return nil
 }
 
-// winners compares the count first, then the sets, and starts the missing payouts. With share
-// conflicts (rule R10) the count proves nothing: the pool may or may not contain them.
+// winners compares the counts first, then the claims, and starts the missing payouts.
 func (l *laneWatch) winners(ctx context.Context, id string, view packet.PoolView) error {
 	w, now := l.watch, time.Now()
-	if l.agreed.holds(id, view.ClaimedCount, now) {
+	if l.agreed.holds(id, view, now) {
 		return nil
 	}
-	recorded, err := w.cfg.Store.CountClaimedShares(ctx, id)
-	if err != nil {
+	counts := reconcile.Counts{First: reconcile.ClaimsFirst, Pool: view.ClaimedCount, Kept: view.KeptCount}
+	var err error
+	if counts.Shares, err = w.cfg.Store.CountClaimedShares(ctx, id); err != nil {
 		return err
 	}
-	if recorded > view.ClaimedCount {
-		if behind, err := l.checkBehind(ctx, id); behind || err != nil {
+	if counts.Shares > counts.Pool {
+		if lacks, err := l.poolLacksShares(ctx, id); lacks || err != nil {
 			return err
 		}
 	}
@@ -220,9 +213,10 @@ func (l *laneWatch) winners(ctx context.Context, id string, view packet.PoolView
 	if err != nil {
 		return err
 	}
+	counts.Conflicts = len(conflicts)
 	key, waits := "winners/"+id, "carried/"+id
-	if recorded >= view.ClaimedCount && len(conflicts) == 0 {
-		l.agreed.note(id, view.ClaimedCount, now)
+	if counts.Compare() == reconcile.Agree {
+		l.agreed.note(id, view, now)
 		w.retryState.clear(key)
 		w.retryState.clear(waits)
 		return nil
@@ -241,7 +235,7 @@ func (l *laneWatch) winners(ctx context.Context, id string, view packet.PoolView
 		return nil
 	}
 	if len(conflicts) > 0 {
-		if behind, err := l.checkUsers(ctx, id); behind || err != nil {
+		if lacks, err := l.poolLacksUsers(ctx, id); lacks || err != nil {
 			return err
 		}
 	}
@@ -250,7 +244,7 @@ func (l *laneWatch) winners(ctx context.Context, id string, view packet.PoolView
 		return err
 	}
 	if found.missing == 0 {
-		l.agreed.note(id, view.ClaimedCount, now)
+		l.agreed.note(id, view, now)
 	}
 	if found.asked == 0 || found.started > 0 {
 		w.retryState.clear(key) // only claims that wait in Temporal are retried at growing intervals
@@ -258,40 +252,40 @@ func (l *laneWatch) winners(ctx context.Context, id string, view packet.PoolView
 	return nil
 }
 
-// checkBehind checks whether MySQL has more claims of a packet than its pool. Then the pool has
+// poolLacksShares checks whether MySQL has more claims of a packet than its pool. Then the pool has
 // lost some, and the lane is fenced (rule R9).
-func (l *laneWatch) checkBehind(ctx context.Context, id string) (bool, error) {
+func (l *laneWatch) poolLacksShares(ctx context.Context, id string) (bool, error) {
 	cfg := l.watch.cfg
-	// MySQL first: when the pool is read it has everything that MySQL had.
-	recorded, err := cfg.Store.CountClaimedShares(ctx, id)
-	if err != nil {
+	counts := reconcile.Counts{First: reconcile.RecordedFirst}
+	var err error
+	if counts.Shares, err = cfg.Store.CountClaimedShares(ctx, id); err != nil {
 		return false, err
 	}
-	claimed, err := cfg.Pools.ClaimedCount(ctx, id)
+	counts.Pool, err = cfg.Pools.ClaimedCount(ctx, id)
 	switch {
 	case errors.Is(err, packet.ErrNotFound): // retired since
 		return false, nil
 	case err != nil:
 		return false, err
-	case recorded <= claimed:
+	case counts.Compare() != reconcile.Lacks:
 		return false, nil
 	}
 	cfg.Logger.WarnContext(ctx, "Pool lacks claims that MySQL has; fencing its lane.", slog.String("packet_id", id),
-		slog.Int("recorded", recorded),
-		slog.Int("claimed", claimed))
+		slog.Int("recorded", counts.Shares),
+		slog.Int("claimed", counts.Pool))
 	return true, cfg.Pools.HaltLane(ctx, l.lane, packet.LanePoolBehind)
 }
 
-// checkUsers does the same for a packet with share conflicts, of which the counts say nothing: each user
-// with a claim in MySQL, with or without a share, has one in the pool. The pool is read after MySQL.
-func (l *laneWatch) checkUsers(ctx context.Context, id string) (bool, error) {
+// poolLacksUsers does the same for a packet with share conflicts, of which the counts prove nothing: each
+// user with a claim in MySQL, with or without a share, has one in the pool.
+func (l *laneWatch) poolLacksUsers(ctx context.Context, id string) (bool, error) {
 	cfg := l.watch.cfg
 	users, err := cfg.Store.ClaimUsers(ctx, id)
 	if err != nil {
 		return false, err
 	}
-	lacks, err := reconcile.Lacking(ctx, cfg.Pools.EachClaim, id, users)
-	if err != nil || lacks == 0 {
+	lacks, err := reconcile.Lacking(ctx, reconcile.Fenced{Pools: cfg.Pools}, reconcile.Normal, id, users)
+	if err != nil || len(lacks) == 0 {
 		return false, err
 	}
 	switch _, err := cfg.Pools.ClaimedCount(ctx, id); {
@@ -301,7 +295,7 @@ func (l *laneWatch) checkUsers(ctx context.Context, id string) (bool, error) {
 		return false, err
 	}
 	cfg.Logger.WarnContext(ctx, "Pool lacks users whose claims MySQL has; fencing its lane.", slog.String("packet_id", id),
-		slog.Int("users", lacks))
+		slog.Int("users", len(lacks)))
 	return true, cfg.Pools.HaltLane(ctx, l.lane, packet.LanePoolBehind)
 }
 
@@ -327,25 +321,37 @@ type missingResult struct {
 	started int // of those, payouts started or claims recorded
 }
 
+// waitingClaims reads the claims of a packet for which nobody else is at work: older than the grace, and
+// not being relayed, as those from carried on are.
+type waitingClaims struct {
+	pools        LivePools
+	now, carried time.Time
+	grace        time.Duration
+	left         int // claims that were left to others
+}
+
+// EachClaim implements reconcile.Fenced.
+func (c *waitingClaims) EachClaim(ctx context.Context, id string, visit func([]packet.Claim) error) error {
+	return c.pools.EachClaim(ctx, id, func(some []packet.Claim) error {
+		all := len(some)
+		some = slices.DeleteFunc(some, func(claim packet.Claim) bool {
+			// The relay is normally much faster; that of a dead worker is taken over.
+			return c.now.Sub(claim.ClaimedAt) < c.grace || !c.carried.IsZero() && !claim.ClaimedAt.Before(c.carried)
+		})
+		c.left += all - len(some) // as far as compared
+		return visit(some)
+	})
+}
+
 // startMissingWinners starts the payout of every winner without a row whose claim is not being
 // relayed. Claims are read after carried.
 func (w *Watch) startMissingWinners(ctx context.Context, id string, view packet.PoolView, carried time.Time) (n missingResult, err error) {
-	due := func(ctx context.Context, id string, visit func([]packet.Claim) error) error {
-		return w.cfg.Pools.EachClaim(ctx, id, func(some []packet.Claim) error {
-			all := len(some)
-			some = slices.DeleteFunc(some, func(c packet.Claim) bool {
-				// The relay is normally much faster; that of a dead worker is taken over.
-				return view.Now.Sub(c.ClaimedAt) < w.cfg.Pace.Grace || !carried.IsZero() && !c.ClaimedAt.Before(carried)
-			})
-			n.missing += all - len(some) // as far as compared
-			return visit(some)
-		})
-	}
+	due := &waitingClaims{pools: w.cfg.Pools, now: view.Now, carried: carried, grace: w.cfg.Pace.Grace}
 	var failed error
-	err = reconcile.Unrecorded(ctx, due, w.cfg.Store, id, func(unrecorded []packet.Claim) error {
-		n.missing += len(unrecorded)
-		err := w.startWinners(ctx, view, unrecorded, &n)
-		if storeUnavailable(err) {
+	err = reconcile.Unrecorded(ctx, reconcile.Fenced{Pools: due}, w.cfg.Store, reconcile.Normal, id, func(repairs []reconcile.Repair) error {
+		n.missing += len(repairs)
+		err := w.startWinners(ctx, view, repairs, &n)
+		if activities.StoreUnavailable(err) {
 			return err
 		}
 		if err != nil && failed == nil {
@@ -353,6 +359,7 @@ func (w *Watch) startMissingWinners(ctx context.Context, id string, view packet.
 		}
 		return nil
 	})
+	n.missing += due.left
 	if err == nil {
 		err = failed
 	}
@@ -361,14 +368,15 @@ func (w *Watch) startMissingWinners(ctx context.Context, id string, view packet.
 
 // startWinners starts the payouts of winners without a row. A failed start does not delay the
 // others, unless Temporal or MySQL is unavailable.
-func (w *Watch) startWinners(ctx context.Context, view packet.PoolView, unrecorded []packet.Claim, n *missingResult) (failed error) {
-	for _, c := range unrecorded {
+func (w *Watch) startWinners(ctx context.Context, view packet.PoolView, repairs []reconcile.Repair, n *missingResult) (failed error) {
+	for _, r := range repairs {
+		c := r.Claim
 		if w.retryState.since("winner/"+c.PacketID+"/"+c.UserID, time.Now()) < w.cfg.Pace.Every {
 			continue // first seen: a run that has just started may be recording it
 		}
 		n.asked++
-		started, err := restartPayout(ctx, w.cfg.Starter, w.cfg.Store, c, view.Packet.App)
-		if storeUnavailable(err) {
+		started, err := activities.RepairClaim(ctx, w.cfg.Starter, w.cfg.Store, r, view.Packet.App, w.cfg.Payments.Provider.Name())
+		if activities.StoreUnavailable(err) {
 			return err
 		}
 		if err != nil && failed == nil {
@@ -380,9 +388,4 @@ func (w *Watch) startWinners(ctx context.Context, view packet.PoolView, unrecord
 		}
 	}
 	return failed
-}
-
-// storeUnavailable reports whether an error implies that the next start fails too.
-func storeUnavailable(err error) bool {
-	return activities.TemporalUnavailable(err) || errors.Is(err, packet.ErrUnavailable)
 }

@@ -185,27 +185,11 @@ func (p *Pool) Eligible(ctx context.Context, id string) ([]string, error) {
 	return users, nil
 }
 
-// LivePacket is a packet that was staged and is not retired.
-type LivePacket struct {
-	ID        string
-	CreatedAt time.Time
-}
-
-// NextPage returns where the page after a non-empty page of LivePage begins, which began at from.
-// Packets created in the same millisecond may occur in both.
-func NextPage(page []LivePacket, from time.Time) time.Time {
-	last := page[len(page)-1].CreatedAt
-	if !last.After(from) { // a page full of one millisecond
-		last = last.Add(time.Millisecond)
-	}
-	return last
-}
-
 // LivePage returns up to limit packets of a lane that are not retired, created at or after
 // the given time, oldest first (R11). The cost does not grow with the lane.
 //
 // Errors: ErrUnavailable.
-func (p *Pool) LivePage(ctx context.Context, lane int, from time.Time, limit int) ([]LivePacket, error) {
+func (p *Pool) LivePage(ctx context.Context, lane int, from time.Time, limit int) ([]packet.LivePacket, error) {
 	if lane < 0 || lane >= p.cfg.Lanes {
 		return nil, fmt.Errorf("lane %d of %d", lane, p.cfg.Lanes)
 	}
@@ -222,10 +206,10 @@ func (p *Pool) LivePage(ctx context.Context, lane int, from time.Time, limit int
 	if err != nil {
 		return nil, redisError("live packets", err)
 	}
-	live := make([]LivePacket, len(found))
+	live := make([]packet.LivePacket, len(found))
 	for i, z := range found {
 		id, _ := z.Member.(string)
-		live[i] = LivePacket{ID: id, CreatedAt: fromMs(int64(z.Score))}
+		live[i] = packet.LivePacket{ID: id, CreatedAt: fromMs(int64(z.Score))}
 	}
 	return live, nil
 }

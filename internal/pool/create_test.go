@@ -41,7 +41,7 @@ func testCreate(t *testing.T, on setup) {
 			t.Errorf("state %+v", s)
 		}
 		if live, err := p.LivePage(ctx, packet.Lane(pk.ID, p.Lanes()), time.Time{}, 1_000_000); err != nil ||
-			!slices.Contains(live, LivePacket{pk.ID, v.Packet.CreatedAt}) {
+			!slices.Contains(live, packet.LivePacket{ID: pk.ID, CreatedAt: v.Packet.CreatedAt}) {
 			t.Errorf("live %v, %v", live, err)
 		}
 	})

@@ -4,7 +4,7 @@
 -- A user's existing claim stays.
 --
 -- KEYS[1] epoch of the lane; its field kept counts such claims of this epoch
--- KEYS[2] packet hash, or its tombstone
+-- KEYS[2] packet hash, or its tombstone; its field kept counts them of the packet
 -- KEYS[3] winners, hash of user id -> claim record
 --
 -- ARGV[1] fencing token of the caller (epoch.go)
@@ -26,4 +26,5 @@ local f = redis.call('HMGET', KEYS[2], 'state', 'retired')
 if not f[1] or f[2] then return {'gone', '', {}} end
 if redis.call('HSETNX', KEYS[3], ARGV[2], ARGV[3]) == 0 then return {'known', redis.call('HGET', KEYS[3], ARGV[2]), {}} end
 redis.call('HINCRBY', KEYS[1], 'kept', 1)
+redis.call('HINCRBY', KEYS[2], 'kept', 1)
 return {'kept', ARGV[3], changed()}

@@ -53,7 +53,7 @@ func TestR9_KeepStaleClaim(t *testing.T) {
 	won.UserID = "b"
 	keep(won, packet.StaleOther, 1)
 	view, err := p.View(ctx, pk.ID)
-	if err != nil || view.ClaimedCount != 3 || view.ClaimedAmount != 300 || view.RemainingCount != 0 {
+	if err != nil || view.ClaimedCount != 3 || view.ClaimedAmount != 300 || view.RemainingCount != 0 || view.KeptCount != 1 {
 		t.Errorf("%+v, %v", view, err)
 	}
 	wait.Until(t, "the process knows of it", func() bool { now, open := p.ClaimsVersion(pk.ID); return open && now != version })

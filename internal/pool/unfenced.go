@@ -18,7 +18,7 @@ import (
 // LivePageUnfenced is LivePage without the fence.
 //
 // Errors: ErrUnavailable.
-func (p *Pool) LivePageUnfenced(ctx context.Context, lane int, from time.Time, limit int) ([]LivePacket, error) {
+func (p *Pool) LivePageUnfenced(ctx context.Context, lane int, from time.Time, limit int) ([]packet.LivePacket, error) {
 	if lane < 0 || lane >= p.cfg.Lanes {
 		return nil, fmt.Errorf("lane %d of %d", lane, p.cfg.Lanes)
 	}
@@ -30,10 +30,10 @@ func (p *Pool) LivePageUnfenced(ctx context.Context, lane int, from time.Time, l
 	if err != nil {
 		return nil, redisError("read live packets of lane "+strconv.Itoa(lane), err)
 	}
-	live := make([]LivePacket, len(found))
+	live := make([]packet.LivePacket, len(found))
 	for i, z := range found {
 		id, _ := z.Member.(string)
-		live[i] = LivePacket{ID: id, CreatedAt: fromMs(int64(z.Score))}
+		live[i] = packet.LivePacket{ID: id, CreatedAt: fromMs(int64(z.Score))}
 	}
 	return live, nil
 }

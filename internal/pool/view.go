@@ -113,6 +113,9 @@ func (h *packetHash) view(id string) (packet.PoolView, error) {
 		best := int(h.int("best"))
 		v.BestShare = &best
 	}
+	if _, ok := h.fields["kept"]; ok {
+		v.KeptCount = int(h.int("kept"))
+	}
 	v.Packet.CreatedAt, v.Packet.OpensAt, v.Packet.ExpiresAt = h.time("created_at"), h.time("opens_at"), h.time("expires_at")
 	v.RemainingCount = int(h.int("remaining"))
 	v.ClaimedCount = int(h.int("claimed_count"))

@@ -125,15 +125,15 @@ func testLive(t *testing.T, on setup) {
 	ctx := t.Context()
 	mates := laneMates(t, p, 300, 1)
 	lane := packet.Lane(mates[0].ID, p.Lanes())
-	var want []LivePacket
+	var want []packet.LivePacket
 	for _, pk := range mates {
-		want = append(want, LivePacket{pk.ID, stage(t, p, pk).View.Packet.CreatedAt})
+		want = append(want, packet.LivePacket{ID: pk.ID, CreatedAt: stage(t, p, pk).View.Packet.CreatedAt})
 	}
 	got, err := p.LivePage(ctx, lane, time.Time{}, 1000)
 	if err != nil || len(got) != len(want) {
 		t.Fatalf("%d live, %v", len(got), err)
 	}
-	if !slices.IsSortedFunc(got, func(a, b LivePacket) int { return a.CreatedAt.Compare(b.CreatedAt) }) {
+	if !slices.IsSortedFunc(got, func(a, b packet.LivePacket) int { return a.CreatedAt.Compare(b.CreatedAt) }) {
 		t.Error("not in order")
 	}
 	for _, w := range want {

@@ -40,7 +40,14 @@ func (r *Recovery) restoreClaims(ctx context.Context, id string) error {
 
 // eachLost calls do with the claims that MySQL lacks, in batches.
 func (r *Recovery) eachLost(ctx context.Context, id string, do func(context.Context, []packet.Claim) error) error {
-	err := reconcile.Unrecorded(ctx, r.Pools.EachClaimUnfenced, r.Store, id, func(some []packet.Claim) error { return do(ctx, some) })
+	from := reconcile.Unfenced{Pools: r.Pools}
+	err := reconcile.Unrecorded(ctx, from, r.Store, reconcile.Recovering, id, func(repairs []reconcile.Repair) error {
+		claims := make([]packet.Claim, len(repairs))
+		for i, repair := range repairs {
+			claims[i] = repair.Claim
+		}
+		return do(ctx, claims)
+	})
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"hongbao/internal/packet"
 	"hongbao/internal/pool"
@@ -135,18 +134,19 @@ func (r *Recovery) lacking(ctx context.Context) (map[int]bool, error) {
 	return lacking, nil
 }
 
-// lacks reports whether the pool of one of these packets lacks what MySQL has.
+// lacks reports whether the pool of one of these packets lacks what MySQL has. MySQL is read first.
 func (r *Recovery) lacks(ctx context.Context, ids []string) (bool, error) {
 	rows, err := r.Store.PacketStates(ctx, ids)
 	if err != nil {
 		return false, err
 	}
-	claims, users := make(map[string]int, len(rows)), map[string][]string{}
+	counts, users := make(map[string]reconcile.Counts, len(rows)), map[string][]string{}
 	for id, row := range rows {
 		if ended(row) {
 			continue
 		}
-		if claims[id], err = r.Store.CountClaimedShares(ctx, id); err != nil {
+		of := reconcile.Counts{First: reconcile.RecordedFirst}
+		if of.Shares, err = r.Store.CountClaimedShares(ctx, id); err != nil {
 			return false, err
 		}
 		conflicts, err := r.Store.ShareConflictUsers(ctx, id)
@@ -156,29 +156,41 @@ func (r *Recovery) lacks(ctx context.Context, ids []string) (bool, error) {
 		if err != nil {
 			return false, err
 		}
+		of.Conflicts = len(conflicts)
+		counts[id] = of
 	}
 	views, err := r.Pools.ViewsUnfenced(ctx, ids)
 	if err != nil {
 		return false, err
 	}
 	for id, row := range rows {
-		view, found := views[id]
-		goesOn := view.State == packet.PoolOpening || view.State == packet.PoolOpen
-		switch {
-		case view.Retired, ended(row) && !goesOn:
-		case !found, ended(row), claims[id] > view.ClaimedCount:
-			return true, nil
-		}
-	}
-	for id, of := range users {
-		if view, found := views[id]; !found || view.Retired {
-			continue
-		}
-		if lacks, err := reconcile.Lacking(ctx, r.Pools.EachClaimUnfenced, id, of); err != nil || lacks > 0 {
-			return lacks > 0, err
+		lacks, err := r.poolLacks(ctx, id, row, views, counts[id], users[id])
+		if err != nil || lacks {
+			return lacks, err
 		}
 	}
 	return false, nil
+}
+
+func (r *Recovery) poolLacks(ctx context.Context, id string, row packet.RowState, views map[string]packet.PoolView,
+	counts reconcile.Counts, users []string) (bool, error) {
+	view, found := views[id]
+	goesOn := view.State == packet.PoolOpening || view.State == packet.PoolOpen
+	switch {
+	case view.Retired, ended(row) && !goesOn:
+		return false, nil
+	case !found, ended(row):
+		return true, nil
+	}
+	counts.Pool = view.ClaimedCount
+	switch counts.Compare() {
+	case reconcile.Lacks:
+		return true, nil
+	case reconcile.Agree:
+		return false, nil
+	}
+	lacks, err := reconcile.Lacking(ctx, reconcile.Unfenced{Pools: r.Pools}, reconcile.Recovering, id, users)
+	return len(lacks) > 0, err
 }
 
 func ended(row packet.RowState) bool {
@@ -187,20 +199,7 @@ func ended(row packet.RowState) bool {
 
 // eachRemaining calls do with the packets of a lane in Redis, page by page.
 func (r *Recovery) eachRemaining(ctx context.Context, lane int, do func(ids []string) error) error {
-	for from := (time.Time{}); ; {
-		page, err := r.Pools.LivePageUnfenced(ctx, lane, from, recoverPage)
-		if err != nil {
-			return err
-		}
-		ids := make([]string, 0, len(page))
-		for _, p := range page {
-			if packet.ValidID(p.ID) {
-				ids = append(ids, p.ID)
-			}
-		}
-		if err := do(ids); err != nil || len(page) < recoverPage {
-			return err
-		}
-		from = pool.NextPage(page, from)
-	}
+	return reconcile.LivePackets(r.Pools.LivePageUnfenced, lane, recoverPage).Each(ctx, func(live []packet.LivePacket) error {
+		return do(reconcile.ValidIDs(live))
+	})
 }

@@ -9,6 +9,7 @@ import (
 
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/reconcile"
 )
 
 // candidates returns the packets that may have changed without MySQL knowing it. These are
@@ -30,45 +31,33 @@ func (r *Recovery) candidates(ctx context.Context) ([]string, error) {
 }
 
 func (r *Recovery) addUnfinished(ctx context.Context, found map[string]bool) error {
-	for _, status := range []packet.Status{packet.StatusFunding, packet.StatusOpen, packet.StatusClosing} {
-		for after := (packet.Cursor{}); ; {
-			page, err := r.Store.UnfinishedPackets(ctx, status, after, recoverPage)
-			if err != nil {
-				return err
-			}
+	for _, status := range reconcile.UnfinishedStatuses {
+		err := reconcile.UnfinishedPackets(r.Store, status, recoverPage).Each(ctx, func(page []packet.UnfinishedPacket) error {
 			for _, u := range page {
 				found[u.ID] = true
-				after = packet.Cursor{At: u.ExpiresAt, ID: u.ID}
 			}
-			if len(page) < recoverPage {
-				break
-			}
+			return nil
+		})
+		if err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
 func (r *Recovery) addWaiting(ctx context.Context, found map[string]bool) error {
-	for _, kind := range []payout.Kind{payout.KindCharge, payout.KindPayout, payout.KindRefund, payout.KindHonour} {
-		for _, status := range payout.Statuses {
-			if !status.Open() && status != payout.StatusFailed && status != payout.StatusReturned {
-				continue
+	for _, of := range reconcile.WaitingLists() {
+		if of.Kind == payout.KindCharge && !of.Status.Open() {
+			continue // a declined charge is final
+		}
+		err := reconcile.WaitingPayments(r.Store, of, recoverPage).Each(ctx, func(page []payout.OpenPayment) error {
+			for _, w := range page {
+				found[w.PacketID] = true
 			}
-			for after := (packet.Cursor{}); ; {
-				page, err := r.Store.WaitingPayments(ctx, kind, status, after, recoverPage)
-				if err != nil {
-					return err
-				}
-				for _, w := range page {
-					if kind != payout.KindCharge || status.Open() { // a declined charge is final
-						found[w.PacketID] = true
-					}
-					after = packet.Cursor{At: w.CreatedAt, ID: w.ID}
-				}
-				if len(page) < recoverPage {
-					break
-				}
-			}
+			return nil
+		})
+		if err != nil {
+			return err
 		}
 	}
 	return nil

@@ -19,6 +19,7 @@ import (
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/internal/pool"
+	"hongbao/internal/reconcile"
 	"hongbao/internal/staff"
 )
 
@@ -48,7 +49,7 @@ type Packets interface {
 	CountClaimedShares(ctx context.Context, packetID string) (int, error)
 	ShareConflictUsers(ctx context.Context, packetID string) ([]string, error)
 	ClaimUsers(ctx context.Context, packetID string) ([]string, error)
-	UnrecordedClaims(ctx context.Context, packetID string, claims []packet.Claim) ([]packet.Claim, error)
+	reconcile.Store
 }
 
 // Payments is the part of MySQL that recovers payments.
@@ -81,7 +82,7 @@ type Lanes interface {
 type Pools interface {
 	BooksNumber(ctx context.Context) (int64, error)
 	RaiseBooksNumber(ctx context.Context, number int64) error
-	LivePageUnfenced(ctx context.Context, lane int, from time.Time, limit int) ([]pool.LivePacket, error)
+	LivePageUnfenced(ctx context.Context, lane int, from time.Time, limit int) ([]packet.LivePacket, error)
 	ViewsUnfenced(ctx context.Context, ids []string) (map[string]packet.PoolView, error)
 	EachClaimUnfenced(ctx context.Context, id string, visit func([]packet.Claim) error) error
 	EligibleUnfenced(ctx context.Context, id string) ([]string, error)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
 	"hongbao/internal/failpoint"
@@ -112,65 +111,28 @@ func (s *Store) RecordedUsers(ctx context.Context, packetID string, users []stri
 	return out, classify(err)
 }
 
-// anyShare matches any share of the claim's user.
-const anyShare = -1
-
-// UnrecordedClaims returns the claims that are neither recorded nor a share conflict (rule R10), by
-// share. A user who grabbed again after a lost claim may have two claims of which one is recorded
-// (rule R9); that one does not cover the other. A negative share matches any share of the user.
-// Errors: ErrUnavailable.
-func (s *Store) UnrecordedClaims(ctx context.Context, packetID string, claims []packet.Claim) ([]packet.Claim, error) {
-	users := make([]string, len(claims))
+// RecordedClaims returns what MySQL has about the users of claims of one packet. Errors: ErrUnavailable.
+func (s *Store) RecordedClaims(ctx context.Context, packetID string, claims []packet.Claim) (packet.Recorded, error) {
+	users, indexes := make([]string, len(claims)), make([]int, len(claims))
 	for i, c := range claims {
-		users[i] = c.UserID
+		users[i], indexes[i] = c.UserID, c.ShareIndex
 	}
 	var rows []claimRow
 	err := s.read(ctx).Select("user_id", "share_index", "kind").
 		Where("packet_id = ? AND kind IN ('share', 'conflict') AND user_id IN ?", packetID, users).Find(&rows).Error
 	if err != nil {
-		return nil, classify(err)
+		return packet.Recorded{}, classify(err)
 	}
-	type of struct {
-		user  string
-		share int
+	out, conflicts := packet.Recorded{Claims: make([]packet.RecordedClaim, len(rows))}, false
+	for i, r := range rows {
+		out.Claims[i] = packet.RecordedClaim{UserID: r.UserID, ShareIndex: r.ShareIndex, Conflict: r.Kind == claimConflict}
+		conflicts = conflicts || out.Claims[i].Conflict
 	}
-	have, recorded, conflicts := map[of]bool{}, map[string]bool{}, map[string]bool{}
-	for _, r := range rows {
-		have[of{r.UserID, r.ShareIndex}], have[of{r.UserID, anyShare}] = true, true
-		if r.Kind == claimConflict {
-			conflicts[r.UserID] = true
-		} else {
-			recorded[r.UserID] = true
-		}
+	if conflicts {
+		err = s.read(ctx).Model(&shareRow{}).Where("packet_id = ? AND share_index IN ? AND user_id IS NOT NULL", packetID, indexes).
+			Pluck("share_index", &out.Taken).Error
 	}
-	var missing, further []packet.Claim
-	for _, c := range claims {
-		switch {
-		case have[of{c.UserID, max(c.ShareIndex, anyShare)}]:
-		case conflicts[c.UserID] && !recorded[c.UserID]:
-			further = append(further, c)
-		case !conflicts[c.UserID]:
-			missing = append(missing, c)
-		}
-	}
-	free, err := s.unclaimed(ctx, packetID, further)
-	return append(missing, free...), err
-}
-
-// unclaimed returns the claims whose shares are free. A user has one share conflict a packet: a
-// further claim on a taken share can be neither recorded nor become a second conflict.
-func (s *Store) unclaimed(ctx context.Context, packetID string, claims []packet.Claim) ([]packet.Claim, error) {
-	if len(claims) == 0 {
-		return nil, nil
-	}
-	indexes := make([]int, len(claims))
-	for i, c := range claims {
-		indexes[i] = c.ShareIndex
-	}
-	var taken []int
-	err := s.read(ctx).Model(&shareRow{}).Where("packet_id = ? AND share_index IN ? AND user_id IS NOT NULL", packetID, indexes).
-		Pluck("share_index", &taken).Error
-	return slices.DeleteFunc(claims, func(c packet.Claim) bool { return slices.Contains(taken, c.ShareIndex) }), classify(err)
+	return out, classify(err)
 }
 
 // SaveFirstAnswer stores the first answer to the create request of a packet, unless one is stored.

@@ -278,8 +278,8 @@ func TestStatementsUseAnIndex(t *testing.T) {
 		"payment":  func() error { _, err := s.Payment(ctx, payoutID(p, 0)); return err },
 		"balances": func() error { _, err := s.Balances(ctx, p.ID); return err },
 		"recorded": func() error { _, err := s.RecordedUsers(ctx, p.ID, []string{"u1", "u9"}); return err },
-		"unrecorded": func() error {
-			_, err := s.UnrecordedClaims(ctx, p.ID, []packet.Claim{claimOf(p, 0, "u1"), claimOf(p, 1, "u9")})
+		"recorded claims": func() error {
+			_, err := s.RecordedClaims(ctx, p.ID, []packet.Claim{claimOf(p, 0, "u1"), claimOf(p, 1, "u9")})
 			return err
 		},
 		"count": func() error { _, err := s.CountRecordedClaims(ctx, p.ID); return err },

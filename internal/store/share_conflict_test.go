@@ -11,6 +11,7 @@ import (
 	"hongbao/internal/money"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/reconcile"
 	"hongbao/internal/staff"
 )
 
@@ -65,14 +66,17 @@ func TestR9_UnrecordedByShare(t *testing.T) {
 		share int
 		want  bool
 	}{
-		{"booked", 0, false}, {"booked", 3, true}, {"booked", 2, true}, {"booked", anyShare, false},
-		{"conflict", 0, false}, {"conflict", 3, true}, {"conflict", 2, false}, {"conflict", anyShare, false},
+		{"booked", 0, false}, {"booked", 3, true}, {"booked", 2, true}, {"booked", reconcile.AnyShare, false},
+		{"conflict", 0, false}, {"conflict", 3, true}, {"conflict", 2, false}, {"conflict", reconcile.AnyShare, false},
 		{"both", 0, false}, {"both", 1, false}, {"both", 3, false},
-		{"nobody", 0, true}, {"nobody", 3, true}, {"nobody", anyShare, true},
+		{"nobody", 0, true}, {"nobody", 3, true}, {"nobody", reconcile.AnyShare, true},
 	} {
 		asked := packet.Claim{PacketID: p.ID, UserID: c.name, ShareIndex: c.share}
-		left, err := s.UnrecordedClaims(t.Context(), p.ID, []packet.Claim{asked, {PacketID: p.ID, UserID: "other", ShareIndex: 2}})
-		if err != nil || slices.Contains(left, asked) != c.want || len(left) > 1 {
+		claims := []packet.Claim{asked, {PacketID: p.ID, UserID: "other", ShareIndex: 2}}
+		recorded, err := s.RecordedClaims(t.Context(), p.ID, claims)
+		left := reconcile.Diff(reconcile.Facts{First: reconcile.ClaimsFirst, Claims: claims, Recorded: recorded})
+		lacks := slices.ContainsFunc(left, func(r reconcile.Repair) bool { return r.Claim == asked })
+		if err != nil || lacks != c.want || len(left) > 1 {
 			t.Errorf("share %d of %s: %+v, %v", c.share, c.name, left, err)
 		}
 	}

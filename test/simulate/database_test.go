@@ -377,11 +377,18 @@ func (b *database) CountRecordedClaims(context.Context, string) (n int, err erro
 	return n, nil
 }
 
-func (b *database) UnrecordedClaims(_ context.Context, _ string, claims []packet.Claim) (left []packet.Claim, _ error) {
+func (b *database) RecordedClaims(_ context.Context, _ string, claims []packet.Claim) (out packet.Recorded, _ error) {
 	b.world.look(func() {
-		left = slices.DeleteFunc(slices.Clone(claims), b.accountedFor)
+		for i, s := range b.shares {
+			if s.user != "" {
+				out.Claims, out.Taken = append(out.Claims, packet.RecordedClaim{UserID: s.user, ShareIndex: i}), append(out.Taken, i)
+			}
+		}
+		for _, p := range b.shareConflicts {
+			out.Claims = append(out.Claims, packet.RecordedClaim{UserID: p.claim.UserID, ShareIndex: p.claim.ShareIndex, Conflict: true})
+		}
 	})
-	return left, nil
+	return out, nil
 }
 
 func (b *database) ShareConflictUsers(context.Context, string) (users []string, err error) {

@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"hongbao/activities"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/reconcile"
 )
 
 var (
@@ -115,17 +117,30 @@ func (m *model) startClaim(c packet.Claim) {
 	m.start(payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex), &c)
 }
 
-// startClaims starts the runs of claims. When the user has another share, the claim is recorded
-// while that run is open, as by the watch and a rebuild (worker.restartPayout).
-func (m *model) startClaims(claims []packet.Claim) {
-	for _, c := range claims {
-		switch {
-		case !m.openClaim(c):
-			m.startClaim(c)
-		case m.db.hasOther(c):
-			m.take(func() error { _, err := activities.RecordClaimOrConflict(ctx, m.db, c, m.bank.Name()); return err })
-		}
+// RestartPayout starts the run of a claim unless one is open.
+func (m *model) RestartPayout(_ context.Context, c packet.Claim, _ string) (bool, error) {
+	if m.openClaim(c) {
+		return false, nil
 	}
+	m.startClaim(c)
+	return true, nil
+}
+
+// startClaims repairs the claims that MySQL lacks, as the watch and a rebuild do.
+func (m *model) startClaims(claims []packet.Claim) {
+	repairClaims(m.db, claims, func(r reconcile.Repair) {
+		m.take(func() error { _, err := activities.RepairClaim(ctx, m, m.db, r, "", m.bank.Name()); return err })
+	})
+}
+
+// repairClaims calls do with the repairs of claims, some of which may be recorded.
+func repairClaims(db *database, claims []packet.Claim, do func(reconcile.Repair)) {
+	_ = reconcile.DiffClaims(ctx, db, reconcile.Normal, db.rec.ID, claims, func(repairs []reconcile.Repair) error { // MySQL answers
+		for _, r := range repairs {
+			do(r)
+		}
+		return nil
+	})
 }
 
 // take takes a step of a run. When its process is killed, the step is repeated, or the run ends for

@@ -581,10 +581,10 @@ func (p unfencedPool) RaiseBooksNumber(_ context.Context, n int64) error {
 	return nil
 }
 
-func (p unfencedPool) LivePageUnfenced(_ context.Context, _ int, from time.Time, _ int) (live []redis.LivePacket, err error) {
+func (p unfencedPool) LivePageUnfenced(_ context.Context, _ int, from time.Time, _ int) (live []packet.LivePacket, err error) {
 	p.world.look(func() {
 		if !p.gone && !p.retired && from.IsZero() {
-			live = []redis.LivePacket{{ID: p.world.packet.ID, CreatedAt: p.world.packet.CreatedAt}}
+			live = []packet.LivePacket{{ID: p.world.packet.ID, CreatedAt: p.world.packet.CreatedAt}}
 		}
 	})
 	return live, nil

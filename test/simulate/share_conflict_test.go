@@ -68,12 +68,6 @@ func (b *database) accountedFor(c packet.Claim) bool {
 	return conflicting && (has || c.ShareIndex < len(b.shares) && b.shares[c.ShareIndex].user != "")
 }
 
-// hasOther reports whether a user has a share other than the claim's, or a share conflict.
-func (b *database) hasOther(c packet.Claim) (other bool) {
-	b.world.look(func() { other = b.accounted(c.UserID) && !b.booked(c) })
-	return other
-}
-
 // accounted reports whether any claim of a user is recorded.
 func (b *database) accounted(user string) bool {
 	return slices.ContainsFunc(b.shares, func(s share) bool { return s.user == user }) ||

@@ -23,6 +23,7 @@ import (
 	"hongbao/activities"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/reconcile"
 	"hongbao/test/logs"
 	"hongbao/workflows"
 )
@@ -143,17 +144,27 @@ func (t *workflowModel) startClaim(ctx workflow.Context, c packet.Claim) {
 
 // startClaims is the model's of that name.
 func (t *workflowModel) startClaims(ctx workflow.Context, claims []packet.Claim) {
-	for _, c := range claims {
-		switch {
-		case t.open[c.UserID] == 0:
-			t.startClaim(ctx, c)
-		case t.db.hasOther(c):
-			t.mayDie(func() error {
-				_, err := activities.RecordClaimOrConflict(context.Background(), t.db, c, t.bank.Name())
-				return err
-			})
-		}
+	repairClaims(t.db, claims, func(r reconcile.Repair) {
+		t.mayDie(func() error {
+			_, err := activities.RepairClaim(context.Background(), claimStarter{t, ctx}, t.db, r, "", t.bank.Name())
+			return err
+		})
+	})
+}
+
+// claimStarter starts the runs of claims within a workflow.
+type claimStarter struct {
+	t   *workflowModel
+	ctx workflow.Context
+}
+
+// RestartPayout starts the run of a claim unless one is open.
+func (s claimStarter) RestartPayout(_ context.Context, c packet.Claim, _ string) (bool, error) {
+	if s.t.open[c.UserID] > 0 {
+		return false, nil
 	}
+	s.t.startClaim(s.ctx, c)
+	return true, nil
 }
 
 // startRow starts a run that knows only the id of its row.
