@@ -16,6 +16,7 @@ import (
 
 	"hongbao/activities"
 	"hongbao/internal/campaign"
+	"hongbao/internal/pause"
 	"hongbao/workflows"
 )
 
@@ -72,7 +73,7 @@ func (w *Worker) campaigns(ctx context.Context) error {
 			}
 			wait = errorPause
 		}
-		if !pause(ctx, wait) {
+		if !pause.For(ctx, wait) {
 			return nil
 		}
 	}

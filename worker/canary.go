@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/sdk/client"
 	sdk "go.temporal.io/sdk/interceptor"
 
+	"hongbao/internal/pause"
 	"hongbao/workflows"
 )
 
@@ -34,7 +35,7 @@ func (w *Worker) canary(ctx context.Context) error {
 		if err != nil {
 			good = 0
 			w.cfg.Logger.InfoContext(ctx, "Canary did not complete in time.", slog.Duration("after", time.Since(began)), slog.Any("error", err))
-			if !pause(ctx, 200*time.Millisecond) {
+			if !pause.For(ctx, 200*time.Millisecond) {
 				return nil
 			}
 			continue

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"hongbao/internal/packet"
+	"hongbao/internal/reconcile/rebuild"
 	"hongbao/test/harness"
 	"hongbao/test/wait"
-	"hongbao/worker"
 )
 
 // TestR9_RebuildByMySQLClock: the age of a lane's fence is measured by MySQL's clock, so that
@@ -28,7 +28,7 @@ func TestR9_RebuildByMySQLClock(t *testing.T) {
 	cfg.Pace = rebuildPace
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- worker.NewRebuilder(cfg).Run(ctx) }()
+	go func() { ended <- rebuild.New(cfg).Run(ctx) }()
 	wait.Until(t, "open again", func() bool { return r.laneRow(t, lane).State == packet.LaneOpen })
 	stop()
 	if err := <-ended; err != nil {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 	"time"
+
+	"hongbao/internal/pause"
 )
 
 // DayCloseStore is the part of MySQL that stores ledger balances and day-end closes. Several
@@ -22,7 +24,7 @@ func (w *Worker) closeDays(ctx context.Context) error {
 	if w.cfg.Reconcile == nil || w.cfg.Reconcile.Closes == nil {
 		return nil
 	}
-	for pause(ctx, closeEvery) {
+	for pause.For(ctx, closeEvery) {
 		if err := w.cfg.Reconcile.closeOnce(ctx); err != nil && ctx.Err() == nil {
 			w.cfg.Logger.WarnContext(ctx, "Day-end close failed; retrying.", slog.Any("error", err))
 		}

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"hongbao/internal/failpoint"
+	"hongbao/internal/pause"
 	"hongbao/internal/payout"
 )
 
@@ -40,7 +41,7 @@ func (w *Worker) dispatch(ctx context.Context) error {
 			wait = 0
 		}
 		w.runAll(ctx, due)
-		if !pause(ctx, wait) {
+		if !pause.For(ctx, wait) {
 			return nil
 		}
 	}

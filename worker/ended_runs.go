@@ -16,6 +16,7 @@ import (
 
 	"hongbao/activities"
 	"hongbao/internal/packet"
+	"hongbao/internal/pause"
 	"hongbao/internal/payout"
 	"hongbao/workflows"
 )
@@ -64,7 +65,7 @@ func (s *Starter) listWithRetry(ctx context.Context, request *workflowservice.Li
 		if err == nil {
 			return page, nil
 		}
-		if !activities.TemporalUnavailable(err) || time.Now().After(until) || !pause(ctx, listPause) {
+		if !activities.TemporalUnavailable(err) || time.Now().After(until) || !pause.For(ctx, listPause) {
 			return nil, fmt.Errorf("list runs: %w", err)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"hongbao/internal/pause"
 	"hongbao/internal/payout"
 )
 
@@ -58,7 +59,7 @@ func (h *Heartbeat) Run(ctx context.Context) error {
 			}
 			wait = min(heartbeatRetry, h.Every)
 		}
-		if !pause(ctx, wait) {
+		if !pause.For(ctx, wait) {
 			return nil
 		}
 	}

@@ -2,13 +2,10 @@ package worker_test
 
 import (
 	"context"
-	"fmt"
-	"log/slog"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"go.temporal.io/api/workflowservice/v1"
@@ -17,6 +14,7 @@ import (
 	"hongbao/internal/money"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/reconcile/rebuild"
 	"hongbao/test/harness"
 	"hongbao/test/wait"
 	"hongbao/worker"
@@ -60,7 +58,7 @@ func TestR9_LongListIsNoQuiet(t *testing.T) {
 	r.awaitShut(t, lane)
 	cfg := rebuildConfig(t, r)
 	cfg.Pace = rebuildPace
-	cfg.Starter = worker.NewStarter(&longList{Client: r.temporal, during: func() {
+	cfg.Runs = worker.NewStarter(&longList{Client: r.temporal, during: func() {
 		began := time.Now()
 		if _, err := r.starter.StartPayout(ctx, held, "demo"); err != nil {
 			t.Error(err)
@@ -69,61 +67,16 @@ func TestR9_LongListIsNoQuiet(t *testing.T) {
 	}}, r.provider.Name())
 	asks := false
 	cfg.Rows = asked{r.store, held.UserID, func() { asks = true; release() }}
-	rebuilder := worker.NewRebuilder(cfg)
-	rebuilder.OnStep(func(_ int, done string) {
+	cfg.OnStep = func(_ int, done string) {
 		if done == "settled" && !asks {
 			t.Error("the lane is made without a look at the run that was started during the first one")
 			release()
 		}
-	})
+	}
+	rebuilder := rebuild.New(cfg)
 	b, did, err := rebuilder.Lane(ctx, lane)
 	if !did || err != nil || b.Recorded != 1 {
 		t.Fatalf("rebuilt: %+v, %v, %v", b, did, err)
-	}
-}
-
-// slowBooks are rows that record one more claim at every check, up to a number.
-type slowBooks struct {
-	worker.RebuildRows
-	booked, most int
-}
-
-func (s *slowBooks) RecordedClaims(_ context.Context, _ string, claims []packet.Claim) (out packet.Recorded, _ error) {
-	s.booked = min(s.booked+1, s.most)
-	for _, c := range claims {
-		if c.ShareIndex < s.booked {
-			out.Claims = append(out.Claims, packet.RecordedClaim{UserID: c.UserID, ShareIndex: c.ShareIndex})
-		}
-	}
-	return out, nil
-}
-
-// TestR9_RebuildIsPatient: a rebuild waits while claims are recorded, also if all together take
-// longer than its timeout for one. It does not wait without limit for claims that are not
-// recorded.
-func TestR9_RebuildIsPatient(t *testing.T) {
-	const looks, look = 50, 100 * time.Millisecond
-	pace := rebuildPace
-	pace.Patience = 10 * look
-	claims := make([]packet.Claim, looks)
-	for i := range claims {
-		claims[i] = packet.Claim{PacketID: "p", UserID: fmt.Sprint("u", i), ShareIndex: i}
-	}
-	for _, most := range []int{looks, looks / 2} {
-		synctest.Test(t, func(t *testing.T) {
-			rows, began := &slowBooks{most: most}, time.Now()
-			rebuilder := worker.NewRebuilder(worker.RebuildConfig{Rows: rows, Pace: pace, Lanes: harness.Lanes,
-				Logger: slog.New(slog.DiscardHandler)})
-			if err := rebuilder.Await(t.Context(), packet.Rebuild{}, claims); err != nil {
-				t.Fatal(err)
-			}
-			if rows.booked != most {
-				t.Errorf("%d of %d claims that are being booked were waited for", rows.booked, most)
-			}
-			if took, want := time.Since(began), time.Duration(most)*look+pace.Patience; took > want {
-				t.Errorf("%d claims were waited for %v, want %v at most", looks, took, want)
-			}
-		})
 	}
 }
 
@@ -145,10 +98,10 @@ func TestR9_CopyOfAHalfMadeLane(t *testing.T) {
 	cfg.Pace = rebuildPace
 	made := cfg
 	made.Pools = cleared{r.pool, func() { copyDir(t, dir, copied) }}
-	rebuild := func(cfg worker.RebuildConfig) {
+	rebuild := func(cfg rebuild.Config) {
 		t.Helper()
 		r.awaitShut(t, lane)
-		if _, did, err := rebuilt(t, worker.NewRebuilder(cfg), lane); !did || err != nil {
+		if _, did, err := rebuilt(t, rebuild.New(cfg), lane); !did || err != nil {
 			t.Fatalf("rebuilt %t: %v", did, err)
 		}
 		wait.Until(t, "gate open", func() bool { _, open := r.pool.Fence(p.ID); return open })

@@ -20,9 +20,9 @@ import (
 	"hongbao/internal/money"
 	"hongbao/internal/packet"
 	"hongbao/internal/pool"
+	"hongbao/internal/reconcile/rebuild"
 	"hongbao/test/harness"
 	"hongbao/test/wait"
-	"hongbao/worker"
 )
 
 // newR9Rig is a rig whose Redis may be emptied.
@@ -33,12 +33,12 @@ func newR9Rig(t testing.TB) (*rig, *stacktest.Server) {
 	return newRig(t, server.Addr, stacktest.MariaDB(t), temporal, ns), server
 }
 
-func rebuildConfig(t testing.TB, r *rig) worker.RebuildConfig {
+func rebuildConfig(t testing.TB, r *rig) rebuild.Config {
 	t.Helper()
 	handoffs := must(pool.NewHandoffs(t.Context(), r.pool))(t)
 	t.Cleanup(func() { _ = handoffs.Close() })
-	return worker.RebuildConfig{Books: r.store, Rows: r.store, Fences: r.pool, Pools: r.pool, Backlog: handoffs,
-		Starter: r.starter, Lanes: harness.Lanes, Logger: r.logger}
+	return rebuild.Config{Books: r.store, Rows: r.store, Fences: r.pool, Pools: r.pool, Backlog: handoffs,
+		Runs: r.starter, Lanes: harness.Lanes, Logger: r.logger}
 }
 
 // quietLanes waits until no hand-off is left.
@@ -228,14 +228,15 @@ func TestR9_PoolsFromRows(t *testing.T) {
 		}
 		cfg := rebuildConfig(t, r)
 		cfg.Pace = rebuildPace
-		rebuilder := worker.NewRebuilder(cfg)
-		rebuilder.OnStep(func(lane int, done string) {
+		var rebuilder *rebuild.Rebuilder
+		cfg.OnStep = func(lane int, done string) {
 			if done == "settled" { // once more than needed: a repeat changes nothing
-				if err := rebuilder.Make(ctx, &packet.Rebuild{Lane: lane, Epoch: r.laneRow(t, lane).Epoch}); err != nil {
+				if err := rebuilder.FromRows(ctx, &packet.Rebuild{Lane: lane, Epoch: r.laneRow(t, lane).Epoch}); err != nil {
 					t.Error(err)
 				}
 			}
-		})
+		}
+		rebuilder = rebuild.New(cfg)
 		var lanes sync.WaitGroup
 		for lane := range harness.Lanes {
 			must(r.store.ShutPoolLane(ctx, lane, r.laneRow(t, lane).Epoch, packet.LaneRequested))(t)

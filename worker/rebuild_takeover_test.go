@@ -15,6 +15,7 @@ import (
 	"hongbao/internal/devstack/stacktest"
 	"hongbao/internal/packet"
 	"hongbao/internal/pool"
+	"hongbao/internal/reconcile/rebuild"
 	"hongbao/test/harness"
 	"hongbao/test/wait"
 	"hongbao/worker"
@@ -76,18 +77,19 @@ func TestR9_RebuildKilled(t *testing.T) {
 		r.flush(t)
 		from := r.awaitShut(t, lane)
 		dying, kill := context.WithCancel(ctx)
-		first := worker.NewRebuilder(cfg)
-		first.OnStep(func(_ int, done string) {
+		killed := cfg
+		killed.OnStep = func(_ int, done string) {
 			if done == step {
 				kill()
 			}
-		})
+		}
+		first := rebuild.New(killed)
 		_, did, err := first.Lane(dying, lane)
 		if did != (step == "ended") || !did && err == nil {
 			t.Fatalf("killed after %s: %v %v", step, did, err)
 		}
 		kill()
-		second := worker.NewRebuilder(cfg)
+		second := rebuild.New(cfg)
 		if !did {
 			r.leaseKept(t, lane)
 			wait.Until(t, "taken over", func() bool {
@@ -103,7 +105,7 @@ func TestR9_RebuildKilled(t *testing.T) {
 		}
 		wait.Until(t, "gate open", func() bool { _, open := r.pool.Fence(p.ID); return open })
 	}
-	r.rebuildShut(t, worker.NewRebuilder(cfg)) // the empty ones
+	r.rebuildShut(t, rebuild.New(cfg)) // the empty ones
 	if err := c.grab(ctx, p.ID, c.user(false)); err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +121,7 @@ func TestR9_RebuildKilled(t *testing.T) {
 }
 
 // rebuildShut rebuilds all lanes that are shut, at the same time.
-func (r *rig) rebuildShut(t testing.TB, rebuilder *worker.Rebuilder) {
+func (r *rig) rebuildShut(t testing.TB, rebuilder *rebuild.Rebuilder) {
 	t.Helper()
 	var lanes sync.WaitGroup
 	for _, row := range must(r.store.PoolLanes(t.Context()))(t) {
@@ -140,7 +142,7 @@ func (r *rig) rebuildShut(t testing.TB, rebuilder *worker.Rebuilder) {
 }
 
 // rebuilt rebuilds a lane, with retries, as a worker does.
-func rebuilt(t testing.TB, rebuilder *worker.Rebuilder, lane int) (b packet.Rebuild, did bool, err error) {
+func rebuilt(t testing.TB, rebuilder *rebuild.Rebuilder, lane int) (b packet.Rebuild, did bool, err error) {
 	t.Helper()
 	wait.Until(t, "everything answers", func() bool {
 		b, did, err = rebuilder.Lane(t.Context(), lane)
@@ -161,7 +163,7 @@ func (r *rig) leaseKept(t testing.TB, lane int) {
 }
 
 // paused is a store that gets no calls of a rebuilder, as if its machine stood still.
-type paused struct{ worker.RebuildStore }
+type paused struct{ rebuild.Store }
 
 func (paused) ExtendRebuildLease(ctx context.Context, _ packet.Rebuild, _ time.Duration) error {
 	<-ctx.Done()
@@ -189,13 +191,13 @@ func TestR9_RebuildStale(t *testing.T) {
 		slow := cfg
 		slow.Books = paused{r.store}
 		stands, startSpan := make(chan struct{}), make(chan struct{})
-		stale := worker.NewRebuilder(slow)
-		stale.OnStep(func(_ int, done string) {
+		slow.OnStep = func(_ int, done string) {
 			if done == step {
 				close(stands)
 				<-startSpan
 			}
-		})
+		}
+		stale := rebuild.New(slow)
 		answer := make(chan error, 1)
 		go func() {
 			_, did, err := stale.Lane(ctx, lane)
@@ -205,7 +207,6 @@ func TestR9_RebuildStale(t *testing.T) {
 			answer <- err
 		}()
 		<-stands
-		live := worker.NewRebuilder(cfg)
 		both := sync.OnceFunc(func() { // they are about to make the lane
 			close(startSpan)
 			if err := <-answer; !errors.Is(err, pool.ErrFenced) {
@@ -213,11 +214,13 @@ func TestR9_RebuildStale(t *testing.T) {
 			}
 			answer <- errSeen
 		})
-		live.OnStep(func(_ int, done string) {
+		beside := cfg
+		beside.OnStep = func(_ int, done string) {
 			if step == "settled" && done == "settled" {
 				both()
 			}
-		})
+		}
+		live := rebuild.New(beside)
 		wait.Until(t, "taken over", func() bool {
 			return must(func() (bool, error) { _, did, err := rebuilt(t, live, lane); return did, err }())(t)
 		})
@@ -242,8 +245,7 @@ func TestR9_RebuildStale(t *testing.T) {
 		if g.Claim.ShareIndex == again.Claim.ShareIndex || again.Result != packet.GrabWon {
 			t.Errorf("after %s: %+v and %+v", step, g, again)
 		}
-		live.OnStep(func(int, string) {})
-		r.rebuildShut(t, live)
+		r.rebuildShut(t, rebuild.New(cfg))
 		wait.Until(t, "every lane open", func() bool { return r.pool.LanesFenced() == 0 })
 	}
 }
@@ -279,7 +281,7 @@ func TestR9_ClosingWaitsForTheFence(t *testing.T) {
 	}
 	cfg := rebuildConfig(t, r)
 	cfg.Pace = rebuildPace
-	must(func() (bool, error) { _, did, err := worker.NewRebuilder(cfg).Lane(ctx, lane); return did, err }())(t)
+	must(func() (bool, error) { _, did, err := rebuild.New(cfg).Lane(ctx, lane); return did, err }())(t)
 	if remainder, err := r.store.CloseBooks(ctx, p.ID); err != nil || remainder != 1000 {
 		t.Errorf("behind an open one: %d, %v", remainder, err)
 	}
@@ -287,7 +289,7 @@ func TestR9_ClosingWaitsForTheFence(t *testing.T) {
 
 // asked are rows that report when a user is looked up.
 type asked struct {
-	worker.RebuildRows
+	rebuild.Rows
 	user  string
 	onAsk func()
 }
@@ -296,7 +298,7 @@ func (a asked) RecordedClaims(ctx context.Context, packetID string, claims []pac
 	if slices.ContainsFunc(claims, func(c packet.Claim) bool { return c.UserID == a.user }) {
 		a.onAsk()
 	}
-	return a.RebuildRows.RecordedClaims(ctx, packetID, claims)
+	return a.Rows.RecordedClaims(ctx, packetID, claims)
 }
 
 // heldRow holds a packet's row: nothing is booked before it is released.
@@ -337,13 +339,13 @@ func TestR9_RebuildWaitsForRuns(t *testing.T) {
 			release()
 		}
 	}}
-	rebuilder := worker.NewRebuilder(cfg)
-	rebuilder.OnStep(func(_ int, done string) {
+	cfg.OnStep = func(_ int, done string) {
 		if done == "settled" && looks < 3 {
 			t.Error("the lane is made without waiting for a run that is under way")
 			release()
 		}
-	})
+	}
+	rebuilder := rebuild.New(cfg)
 	b, did, err := rebuilder.Lane(ctx, lane)
 	if !did || err != nil || b.Lost != 0 || b.Recorded != 1 {
 		t.Fatalf("rebuilt: %+v, %v, %v", b, did, err)

@@ -15,6 +15,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"hongbao/activities"
+	"hongbao/internal/pause"
 	"hongbao/internal/staff"
 	"hongbao/workflows"
 )
@@ -97,7 +98,7 @@ func (w *Worker) reconcile(ctx context.Context) error {
 					slog.String("reconciliation_id", one.ID), slog.Any("error", err))
 			}
 		}
-		if !pause(ctx, wait) {
+		if !pause.For(ctx, wait) {
 			return nil
 		}
 	}
@@ -109,7 +110,7 @@ func (w *Worker) repeatReconciliations(ctx context.Context) error {
 	if r == nil {
 		return nil
 	}
-	for pause(ctx, scheduleEvery) {
+	for pause.For(ctx, scheduleEvery) {
 		provider := r.Steps.Provider.Name()
 		asked, err := r.Store.RetryReconciliations(ctx, provider)
 		if asked > 0 {

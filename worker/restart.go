@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"hongbao/internal/packet"
+	"hongbao/internal/reconcile/watch"
 	"hongbao/workflows"
 )
 
@@ -48,42 +49,32 @@ func (s *Starter) restart(ctx context.Context, o client.StartWorkflowOptions, na
 	return false, fmt.Errorf("start %s: %w", o.ID, err)
 }
 
-// run is the state of the latest run of a workflow id.
-type run struct {
-	open   bool // running or paused
-	paused bool // by an operator: the run or one of its activities
-	idle   bool // open, and waits only for a timer or a signal
-}
-
-// latest returns the state of the latest run of a workflow id; an unknown one is not open.
-func (s *Starter) latest(ctx context.Context, id string) (run, error) {
+// Latest returns the state of the latest run of a workflow id; an unknown one is not open.
+func (s *Starter) Latest(ctx context.Context, id string) (watch.RunState, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	d, err := s.client.DescribeWorkflowExecution(ctx, id, "")
 	var gone *serviceerror.NotFound
 	if errors.As(err, &gone) {
-		return run{}, nil
+		return watch.RunState{}, nil
 	}
 	if err != nil {
-		return run{}, fmt.Errorf("describe %s: %w", id, err)
+		return watch.RunState{}, fmt.Errorf("describe %s: %w", id, err)
 	}
 	status := d.GetWorkflowExecutionInfo().GetStatus()
-	r := run{paused: status == enumspb.WORKFLOW_EXECUTION_STATUS_PAUSED}
-	r.open = r.paused || status == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING
+	r := watch.RunState{Paused: status == enumspb.WORKFLOW_EXECUTION_STATUS_PAUSED}
+	r.Open = r.Paused || status == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING
 	for _, a := range d.GetPendingActivities() {
-		r.paused = r.paused || a.GetPaused()
+		r.Paused = r.Paused || a.GetPaused()
 	}
-	r.idle = r.open && !r.paused && len(d.GetPendingActivities()) == 0 && d.GetPendingWorkflowTask() == nil
+	r.Idle = r.Open && !r.Paused && len(d.GetPendingActivities()) == 0 && d.GetPendingWorkflowTask() == nil
 	return r, nil
 }
 
-// endedRun is a run that did not end by its own code.
-type endedRun struct{ workflowID, runID string }
-
-// terminatedRuns lists runs that were terminated, cancelled or timed out since the given time,
+// TerminatedRuns lists runs that were terminated, cancelled or timed out since the given time,
 // newest first, at most limit. A run that a reset replaced is one of them. The rows show what the
 // limit omits.
-func (s *Starter) terminatedRuns(ctx context.Context, since time.Time, limit int) ([]endedRun, error) {
+func (s *Starter) TerminatedRuns(ctx context.Context, since time.Time, limit int) ([]watch.EndedRun, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	query := fmt.Sprintf("ExecutionStatus IN ('Terminated', 'Canceled', 'TimedOut') AND CloseTime > '%s'",
@@ -92,16 +83,16 @@ func (s *Starter) terminatedRuns(ctx context.Context, since time.Time, limit int
 	if err != nil {
 		return nil, fmt.Errorf("list terminated runs: %w", err)
 	}
-	out := make([]endedRun, 0, len(answer.GetExecutions()))
+	out := make([]watch.EndedRun, 0, len(answer.GetExecutions()))
 	for _, e := range answer.GetExecutions() {
-		out = append(out, endedRun{e.GetExecution().GetWorkflowId(), e.GetExecution().GetRunId()})
+		out = append(out, watch.EndedRun{WorkflowID: e.GetExecution().GetWorkflowId(), RunID: e.GetExecution().GetRunId()})
 	}
 	return out, nil
 }
 
-// openRuns lists the workflow ids of open payout runs, and of packet runs started since the given
+// OpenRuns lists the workflow ids of open payout runs, and of packet runs started since the given
 // time. Temporal's lists lag: the newest runs may be missing.
-func (s *Starter) openRuns(ctx context.Context, since time.Time) ([]string, error) {
+func (s *Starter) OpenRuns(ctx context.Context, since time.Time) ([]string, error) {
 	query := fmt.Sprintf("ExecutionStatus = 'Running' AND (WorkflowType = '%s' OR WorkflowType = '%s' AND StartTime > '%s')",
 		workflows.PayoutWorkflow, workflows.PacketWorkflow, since.UTC().Format(time.RFC3339Nano))
 	var ids []string

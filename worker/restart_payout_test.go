@@ -10,9 +10,9 @@ import (
 
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/reconcile/rebuild"
 	"hongbao/test/harness"
 	"hongbao/test/wait"
-	"hongbao/worker"
 	"hongbao/workflows"
 )
 
@@ -55,7 +55,7 @@ func TestR10_SecondShare(t *testing.T) {
 	cfg.Pace = rebuildPace
 	cfg.Pace.Patience = 5 * time.Second // after it the rebuild continues without the claim
 	wait.Until(t, "rebuilt", func() bool {
-		_, did, err := rebuilt(t, worker.NewRebuilder(cfg), lane)
+		_, did, err := rebuilt(t, rebuild.New(cfg), lane)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,11 +11,11 @@ import (
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/internal/pool"
+	"hongbao/internal/reconcile/rebuild"
 	"hongbao/internal/staff"
 	"hongbao/internal/store"
 	"hongbao/test/harness"
 	"hongbao/test/wait"
-	"hongbao/worker"
 )
 
 // beatingRig is a rig of its own with a worker that sends heartbeats, and a function that stops
@@ -51,7 +51,7 @@ func (r *rig) shutWhileRestored(t *testing.T, p packet.Packet, why packet.LaneRe
 	if _, err := r.pool.Grab(t.Context(), p.ID, "during", packet.Profile{}); !errors.Is(err, pool.ErrFenced) {
 		t.Errorf("a grab: %v", err)
 	}
-	if _, did, err := worker.NewRebuilder(rebuildConfig(t, r)).Lane(t.Context(), packet.Lane(p.ID, harness.Lanes)); did ||
+	if _, did, err := rebuild.New(rebuildConfig(t, r)).Lane(t.Context(), packet.Lane(p.ID, harness.Lanes)); did ||
 		!errors.Is(err, payout.ErrMySQLRestored) {
 		t.Errorf("rebuilt from a restored MySQL: %v, %v", did, err)
 	}
@@ -211,8 +211,7 @@ func TestR13_RebuildStopsAfterRestore(t *testing.T) {
 	r.awaitShut(t, lane)
 	cfg := rebuildConfig(t, r)
 	cfg.Pace = rebuildPace
-	rebuilder := worker.NewRebuilder(cfg)
-	rebuilder.OnStep(func(_ int, done string) {
+	cfg.OnStep = func(_ int, done string) {
 		if done == "settled" { // to a moment before the claim
 			for _, undo := range []string{"DELETE FROM claims WHERE packet_id = ?",
 				"UPDATE shares SET user_id = NULL, claimed_at = NULL WHERE packet_id = ?"} {
@@ -224,7 +223,8 @@ func TestR13_RebuildStopsAfterRestore(t *testing.T) {
 				t.Error(err)
 			}
 		}
-	})
+	}
+	rebuilder := rebuild.New(cfg)
 	pools := harness.OpenPool(t, pool.Config{Addr: r.redis, Lanes: harness.Lanes, Observe: true, Logger: r.logger})
 	defer func() { _ = pools.Close() }()
 	count := func() (n int) {

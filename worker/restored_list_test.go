@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"hongbao/internal/packet"
+	"hongbao/internal/reconcile/rebuild"
 	"hongbao/test/harness"
 	"hongbao/test/wait"
-	"hongbao/worker"
 )
 
 // nobodyGrabs fails unless a grab of each user is refused.
@@ -112,7 +112,7 @@ func TestR9_ListIsLost(t *testing.T) {
 	r.awaitShut(t, lane)
 	cfg := rebuildConfig(t, r)
 	cfg.Pace = rebuildPace
-	if _, did, err := worker.NewRebuilder(cfg).Lane(t.Context(), lane); !did || err != nil {
+	if _, did, err := rebuild.New(cfg).Lane(t.Context(), lane); !did || err != nil {
 		t.Fatalf("rebuilt %v: %v", did, err)
 	}
 	r.nobodyGrabs(t, p.ID, "stranger", "other")

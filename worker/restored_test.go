@@ -18,6 +18,7 @@ import (
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/internal/pool"
+	"hongbao/internal/reconcile/watch"
 	"hongbao/internal/recovery"
 	"hongbao/internal/staff"
 	"hongbao/internal/store"
@@ -36,8 +37,8 @@ func beating(r *rig, cfg *worker.Config) {
 // unwatched hides packets from the watch, and unseen their pools: a packet whose run is lost
 // stays without.
 type (
-	unwatched struct{ worker.WatchStore }
-	unseen    struct{ worker.LivePools }
+	unwatched struct{ watch.Store }
+	unseen    struct{ watch.Pools }
 )
 
 func (unseen) LivePage(context.Context, int, time.Time, int) ([]packet.LivePacket, error) {

@@ -8,10 +8,10 @@ import (
 
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/reconcile/rebuild"
 	"hongbao/test/harness"
 	"hongbao/test/night"
 	"hongbao/test/wait"
-	"hongbao/worker"
 	"hongbao/workflows"
 )
 
@@ -68,13 +68,13 @@ func TestR13_R9UnresolvedShareHoldsPool(t *testing.T) {
 
 // cleared are pools that report when a lane is cleared.
 type cleared struct {
-	worker.RebuildPools
+	rebuild.Pools
 	onClear func()
 }
 
 func (c cleared) ClearLane(ctx context.Context, lane int, epoch int64, keep map[string]bool, visit func(ids []string) error) (int, error) {
 	defer c.onClear()
-	return c.RebuildPools.ClearLane(ctx, lane, epoch, keep, visit)
+	return c.Pools.ClearLane(ctx, lane, epoch, keep, visit)
 }
 
 // TestR13_R9RejectionIsKept: only Redis knows that a packet was rejected, and a recovery has left
@@ -107,10 +107,10 @@ func TestR13_R9RejectionIsKept(t *testing.T) {
 		dying, kill := context.WithCancel(ctx)
 		first := cfg
 		first.Pools = cleared{r.pool, kill}
-		if _, did, err := worker.NewRebuilder(first).Lane(dying, lane); did || err == nil {
+		if _, did, err := rebuild.New(first).Lane(dying, lane); did || err == nil {
 			t.Fatalf("killed in the middle, and rebuilt %t: %v", did, err)
 		}
-		second := worker.NewRebuilder(cfg)
+		second := rebuild.New(cfg)
 		wait.Until(t, "taken over", func() bool {
 			_, did, err := rebuilt(t, second, lane)
 			if err != nil {

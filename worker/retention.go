@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"hongbao/internal/pause"
 	"hongbao/internal/staff"
 )
 
@@ -38,7 +39,7 @@ func (w *Worker) removeOld(ctx context.Context) error {
 	if w.cfg.Retention == nil {
 		return nil
 	}
-	for pause(ctx, retentionLook) {
+	for pause.For(ctx, retentionLook) {
 		for _, one := range staff.Retentions {
 			removed, err := w.cfg.Retention.turn(ctx, one.Table)
 			switch {
@@ -72,7 +73,7 @@ func (r *Retention) turn(ctx context.Context, table staff.RetainedTable) (remove
 			return removed, err
 		}
 		removed += n
-		if more && !pause(ctx, retentionPause) {
+		if more && !pause.For(ctx, retentionPause) {
 			return removed, nil // the next turn goes on
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"hongbao/activities"
+	"hongbao/internal/pause"
 	"hongbao/internal/payout"
 )
 
@@ -56,7 +57,7 @@ func (w *Worker) watchReturns(ctx context.Context) error {
 	if watcher.every == 0 {
 		watcher.every = returnsEvery
 	}
-	for pause(ctx, watcher.every) {
+	for pause.For(ctx, watcher.every) {
 		err := watcher.turn(ctx)
 		if err != nil && !watcher.failed && ctx.Err() == nil {
 			w.cfg.Logger.WarnContext(ctx, "Returned payments could not be searched; retrying.", slog.String("provider", watcher.from.Name()),

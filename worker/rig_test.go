@@ -28,6 +28,7 @@ import (
 	"hongbao/internal/pool"
 	"hongbao/internal/provider"
 	"hongbao/internal/provider/sandbox"
+	"hongbao/internal/reconcile/rebuild"
 	"hongbao/internal/store"
 	"hongbao/test/harness"
 	"hongbao/test/logs"
@@ -188,7 +189,7 @@ func (r *rig) workerConfig(handoffs *pool.Handoffs) worker.Config {
 			Pools: r.pool},
 		Starter: r.starter, Handoffs: handoffs, Quarantine: r.store, Outbox: r.store, Watch: r.store, Live: r.pool, Holds: r.store,
 		Reconcile: r.reconcile(), Campaigns: r.campaigns(), Lanes: harness.Lanes, Logger: r.logger,
-		Rebuild: &worker.RebuildConfig{Books: r.store, Rows: r.store, Fences: r.pool, Pools: r.pool, Backlog: handoffs, Starter: r.starter,
+		Rebuild: &rebuild.Config{Books: r.store, Rows: r.store, Fences: r.pool, Pools: r.pool, Backlog: handoffs, Runs: r.starter,
 			Lanes: harness.Lanes,
 			Pace:  rebuildPace, Logger: r.logger},
 	}
@@ -202,7 +203,7 @@ func (r *rig) workerConfig(handoffs *pool.Handoffs) worker.Config {
 }
 
 // rebuildPace is that of a worker, in less time.
-var rebuildPace = worker.RebuildIntervals{Every: 100 * time.Millisecond, After: time.Second, Lease: 2 * time.Second,
+var rebuildPace = rebuild.Intervals{Every: 100 * time.Millisecond, After: time.Second, Lease: 2 * time.Second,
 	Settle: 1500 * time.Millisecond, Patience: 30 * time.Second}
 
 var shared struct {

@@ -35,6 +35,9 @@ func NewStarter(c client.Client, provider string) *Starter {
 	return &Starter{client: c, provider: provider}
 }
 
+// Provider returns the name of the provider.
+func (s *Starter) Provider() string { return s.provider }
+
 // LinkedTo sets the console's address, as seen by browsers of staff, for links in the details of
 // runs; "": no links.
 func (s *Starter) LinkedTo(console string) *Starter {

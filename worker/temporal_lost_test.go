@@ -20,6 +20,7 @@ import (
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/internal/pool"
+	"hongbao/internal/reconcile/watch"
 	"hongbao/internal/staff"
 	"hongbao/internal/store"
 	"hongbao/test/harness"
@@ -356,9 +357,9 @@ func TestR3_TemporalLostManyPackets(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	w := worker.NewWatch(worker.WatchConfig{Store: oneRound{r.store, cancel}, Pools: r.pool, Starter: r.starter, Lanes: harness.Lanes,
+	w := watch.New(watch.Config{Store: oneRound{r.store, cancel}, Pools: r.pool, Runs: r.starter, Lanes: harness.Lanes,
 		Logger: r.logger,
-		Pace:   worker.Intervals{Every: 100 * time.Millisecond, Grace: time.Millisecond, Overdue: time.Hour, Ask: time.Hour, Pages: time.Hour}})
+		Pace:   watch.Intervals{Every: 100 * time.Millisecond, Grace: time.Millisecond, Overdue: time.Hour, Ask: time.Hour, Pages: time.Hour}})
 	if err := w.Run(ctx); err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"hongbao/internal/pause"
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
 )
@@ -34,7 +35,7 @@ func (w *Worker) wakeDeferred(ctx context.Context) error {
 		return nil
 	}
 	var seen time.Time
-	for pause(ctx, wakeEvery) {
+	for pause.For(ctx, wakeEvery) {
 		if seen.IsZero() {
 			now, err := w.cfg.Watch.Clock(ctx)
 			if err != nil {

@@ -15,6 +15,7 @@ import (
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/internal/pool"
+	"hongbao/internal/reconcile/watch"
 	"hongbao/internal/relay"
 	"hongbao/test/harness"
 	"hongbao/test/night"
@@ -54,18 +55,18 @@ func (h *heldRelay) hold(t testing.TB) {
 
 // counting counts how often the watch reads lanes and winners.
 type counting struct {
-	worker.LivePools
+	watch.Pools
 	lanes, claims atomic.Int64
 }
 
 func (c *counting) LivePage(ctx context.Context, lane int, from time.Time, limit int) ([]packet.LivePacket, error) {
 	defer c.lanes.Add(1)
-	return c.LivePools.LivePage(ctx, lane, from, limit)
+	return c.Pools.LivePage(ctx, lane, from, limit)
 }
 
 func (c *counting) EachClaim(ctx context.Context, id string, visit func([]packet.Claim) error) error {
 	defer c.claims.Add(1)
-	return c.LivePools.EachClaim(ctx, id, visit)
+	return c.Pools.EachClaim(ctx, id, visit)
 }
 
 // TestR11_BacklogIsTheRelays: the watch starts the payout of a winner whose hand-off was lost,
@@ -105,11 +106,11 @@ func TestR11_BacklogIsTheRelays(t *testing.T) {
 	waits := r.grab(t, p.ID, "waits").Claim
 
 	const grace = time.Second
-	pools := &counting{LivePools: r.pool}
-	w := worker.NewWatch(worker.WatchConfig{Store: r.store, Pools: pools, Backlog: relay, Starter: r.starter, Lanes: harness.Lanes,
+	pools := &counting{Pools: r.pool}
+	w := watch.New(watch.Config{Store: r.store, Pools: pools, Backlog: relay, Runs: r.starter, Lanes: harness.Lanes,
 		Logger:   r.logger,
 		Payments: &activities.Payments{Store: r.store, Provider: r.provider},
-		Pace:     worker.Intervals{Every: 50 * time.Millisecond, Grace: grace, Overdue: time.Minute, Ask: time.Minute, Pages: time.Second}})
+		Pace:     watch.Intervals{Every: 50 * time.Millisecond, Grace: grace, Overdue: time.Minute, Ask: time.Minute, Pages: time.Second}})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); _ = w.Run(ctx) }()
@@ -153,11 +154,11 @@ func TestR11_GiantBacklogIsNotReadAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	pools := &counting{LivePools: r.pool}
-	w := worker.NewWatch(worker.WatchConfig{Store: r.store, Pools: pools, Backlog: relay, Starter: r.starter, Lanes: harness.Lanes,
+	pools := &counting{Pools: r.pool}
+	w := watch.New(watch.Config{Store: r.store, Pools: pools, Backlog: relay, Runs: r.starter, Lanes: harness.Lanes,
 		Logger:   r.logger,
 		Payments: &activities.Payments{Store: r.store, Provider: r.provider},
-		Pace: worker.Intervals{Every: 20 * time.Millisecond, Grace: time.Millisecond, Overdue: time.Minute, Ask: time.Minute,
+		Pace: watch.Intervals{Every: 20 * time.Millisecond, Grace: time.Millisecond, Overdue: time.Minute, Ask: time.Minute,
 			Pages: time.Second}})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})

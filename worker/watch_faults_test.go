@@ -10,10 +10,10 @@ import (
 	"hongbao/internal/devstack/stacktest"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/reconcile/watch"
 	"hongbao/internal/store"
 	"hongbao/test/harness"
 	"hongbao/test/wait"
-	"hongbao/worker"
 	"hongbao/workflows"
 )
 
@@ -22,7 +22,7 @@ type half struct{ *store.Store }
 
 var errHalf = errors.New("this list is away")
 
-// UnfinishedPackets implements worker.WatchedPackets.
+// UnfinishedPackets implements watch.PacketStore.
 func (h half) UnfinishedPackets(ctx context.Context, status packet.Status, after packet.Cursor,
 	limit int) ([]packet.UnfinishedPacket, error) {
 	if status == packet.StatusFunding {
@@ -31,7 +31,7 @@ func (h half) UnfinishedPackets(ctx context.Context, status packet.Status, after
 	return h.Store.UnfinishedPackets(ctx, status, after, limit)
 }
 
-// WaitingPayments implements worker.WatchedPayments.
+// WaitingPayments implements watch.PaymentStore.
 func (h half) WaitingPayments(ctx context.Context, kind payout.Kind, status payout.Status, after packet.Cursor,
 	limit int) ([]payout.OpenPayment,
 	error) {
@@ -65,10 +65,10 @@ func TestR11_WatchGoesOnBesideAFault(t *testing.T) {
 	r.exec(t, "UPDATE packets SET updated_at = updated_at - INTERVAL 1 MINUTE WHERE id = ?", p.ID)
 	r.exec(t, "UPDATE payments SET updated_at = updated_at - INTERVAL 1 MINUTE WHERE packet_id = ?", p.ID)
 
-	w := worker.NewWatch(worker.WatchConfig{Store: half{r.store}, Pools: r.pool, Starter: r.starter, Lanes: harness.Lanes,
+	w := watch.New(watch.Config{Store: half{r.store}, Pools: r.pool, Runs: r.starter, Lanes: harness.Lanes,
 		Logger:   quietLogger(),
 		Payments: &activities.Payments{Store: r.store, Provider: r.provider},
-		Pace:     worker.Intervals{Every: 100 * time.Millisecond, Grace: time.Second, Overdue: time.Second, Ask: time.Hour}})
+		Pace:     watch.Intervals{Every: 100 * time.Millisecond, Grace: time.Second, Overdue: time.Second, Ask: time.Hour}})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); _ = w.Run(ctx) }()

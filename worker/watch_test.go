@@ -21,18 +21,18 @@ import (
 	"hongbao/activities"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/reconcile/watch"
 	"hongbao/test/harness"
 	"hongbao/test/wait"
-	"hongbao/worker"
 	"hongbao/workflows"
 )
 
 // watchFast runs a second watch with short intervals.
 func (r *rig) watchFast(t testing.TB) {
 	t.Helper()
-	w := worker.NewWatch(worker.WatchConfig{Store: r.store, Pools: r.pool, Starter: r.starter, Lanes: harness.Lanes, Logger: r.logger,
+	w := watch.New(watch.Config{Store: r.store, Pools: r.pool, Runs: r.starter, Lanes: harness.Lanes, Logger: r.logger,
 		Payments: &activities.Payments{Store: r.store, Provider: r.provider},
-		Pace: worker.Intervals{Every: 100 * time.Millisecond, Grace: time.Second, Overdue: time.Second, Ask: 3 * time.Second,
+		Pace: watch.Intervals{Every: 100 * time.Millisecond, Grace: time.Second, Overdue: time.Second, Ask: 3 * time.Second,
 			Pages: 10 * time.Second}})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})

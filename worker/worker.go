@@ -18,6 +18,9 @@ import (
 
 	"hongbao/activities"
 	"hongbao/internal/observe"
+	"hongbao/internal/pause"
+	"hongbao/internal/reconcile/rebuild"
+	"hongbao/internal/reconcile/watch"
 	"hongbao/internal/relay"
 	"hongbao/workflows"
 )
@@ -31,15 +34,15 @@ type Config struct {
 	Handoffs   relay.Handoffs
 	Quarantine relay.Quarantine
 	Outbox     Outbox
-	Watch      WatchStore
-	Live       LivePools
-	Holds      Holds          // nil: payments of a released provider resume by their timers
-	Reconcile  *Reconcile     // nil: this process runs no reconciliations
-	Returns    ReturnStore    // nil: only notifications and reconciliations find returns
-	Retention  *Retention     // nil: this process removes no old rows
-	Campaigns  *Campaigns     // nil: this process runs no campaigns
-	Heartbeat  *Heartbeat     // nil: a restore of MySQL is not detected
-	Rebuild    *RebuildConfig // nil: this process rebuilds no lanes
+	Watch      watch.Store
+	Live       watch.Pools
+	Holds      Holds           // nil: payments of a released provider resume by their timers
+	Reconcile  *Reconcile      // nil: this process runs no reconciliations
+	Returns    ReturnStore     // nil: only notifications and reconciliations find returns
+	Retention  *Retention      // nil: this process removes no old rows
+	Campaigns  *Campaigns      // nil: this process runs no campaigns
+	Heartbeat  *Heartbeat      // nil: a restore of MySQL is not detected
+	Rebuild    *rebuild.Config // nil: this process rebuilds no lanes
 	Lanes      int
 	Logger     *slog.Logger
 	// ReturnsEvery is the interval of the search for returned payments; 0: 5 s.
@@ -55,9 +58,9 @@ type Config struct {
 type Worker struct {
 	cfg   Config
 	relay *relay.Relay
-	watch *Watch
+	watch *watch.Watch
 	// rebuilder is nil when lanes are rebuilt by hand.
-	rebuilder *Rebuilder
+	rebuilder *rebuild.Rebuilder
 	ready     atomic.Bool
 	handed    atomic.Int64 // activities of the main task queue, without canaries
 	gone      chan error   // the fatal error of the pollers
@@ -65,15 +68,15 @@ type Worker struct {
 
 // New prepares a worker; Run does the work.
 func New(cfg Config) *Worker {
-	watch := NewWatch(WatchConfig{Store: cfg.Watch, Pools: cfg.Live, Backlog: cfg.Handoffs, Starter: cfg.Starter, Payments: cfg.Payments,
+	watcher := watch.New(watch.Config{Store: cfg.Watch, Pools: cfg.Live, Backlog: cfg.Handoffs, Runs: cfg.Starter, Payments: cfg.Payments,
 		Lanes: cfg.Lanes, Logger: cfg.Logger})
 	handoffs := relay.New(relay.Config{Handoffs: cfg.Handoffs, Quarantine: cfg.Quarantine, Starter: cfg.Starter, Stale: cfg.Payments,
 		Lanes: cfg.Lanes, Logger: cfg.Logger})
-	w := &Worker{cfg: cfg, relay: handoffs, watch: watch, gone: make(chan error, 1)}
+	w := &Worker{cfg: cfg, relay: handoffs, watch: watcher, gone: make(chan error, 1)}
 	if cfg.Rebuild != nil {
-		rebuild := *cfg.Rebuild
-		rebuild.Underway = w.relay.Underway
-		w.rebuilder = NewRebuilder(rebuild)
+		lanes := *cfg.Rebuild
+		lanes.Underway = w.relay.Underway
+		w.rebuilder = rebuild.New(lanes)
 	}
 	return w
 }
@@ -162,7 +165,7 @@ func (w *Worker) startWorkers(ctx context.Context) (stop func(), err error) {
 			}
 		}
 		w.cfg.Logger.WarnContext(ctx, "Temporal is not ready; retrying.", slog.Any("error", err))
-		if !pause(ctx, 500*time.Millisecond) {
+		if !pause.For(ctx, 500*time.Millisecond) {
 			return nil, fmt.Errorf("start workers: %w", context.Cause(ctx))
 		}
 	}
@@ -237,15 +240,3 @@ func (w *Worker) fatal(err error) {
 }
 
 func echo(_ context.Context, say string) (string, error) { return say, nil }
-
-// pause waits for d and reports false when ctx ended first.
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
-}

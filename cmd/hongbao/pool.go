@@ -14,6 +14,7 @@ import (
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/internal/pool"
+	"hongbao/internal/reconcile/rebuild"
 	"hongbao/internal/store"
 	"hongbao/worker"
 )
@@ -247,22 +248,22 @@ func poolRebuild(ctx context.Context, cfg poolConfig, lane int, out io.Writer, l
 	if err != nil {
 		return err
 	}
-	r := worker.NewRebuilder(worker.RebuildConfig{Books: db, Rows: db, Fences: redis, Pools: redis, Backlog: handoffs,
-		Starter: worker.NewStarter(temporal, "sandbox"), Lanes: cfg.Redis.Lanes, Logger: logger})
+	r := rebuild.New(rebuild.Config{Books: db, Rows: db, Fences: redis, Pools: redis, Backlog: handoffs,
+		Runs: worker.NewStarter(temporal, "sandbox"), Lanes: cfg.Redis.Lanes, Logger: logger})
 	n := 0
 	var stay error // lanes that stay shut
 	for _, l := range lanes {
 		switch {
 		case lane >= 0 && l.Lane != lane, lane < 0 && l.State == packet.LaneOpen:
 			continue
-		case lane < 0 && !worker.Rebuildable(l):
+		case lane < 0 && !rebuild.Rebuildable(l):
 			stay = errors.Join(stay, fmt.Errorf("lane %d stays shut: %s", l.Lane, l.Reason))
 			continue
 		case l.State == packet.LaneOpen:
 			if _, err := db.ShutPoolLane(ctx, l.Lane, l.Epoch, packet.LaneRequested); err != nil {
 				return err
 			}
-		case !worker.Rebuildable(l):
+		case !rebuild.Rebuildable(l):
 			return fmt.Errorf("lane %d is shut because of %s: a rebuild from this MySQL would be wrong", l.Lane, l.Reason)
 		}
 		n++
@@ -294,7 +295,7 @@ func rejectRestored(ctx context.Context, db *store.Store, redis *pool.Pool) erro
 }
 
 // rebuildLane rebuilds a lane, or waits for the worker that rebuilds it.
-func rebuildLane(ctx context.Context, db *store.Store, r *worker.Rebuilder, lane int, out io.Writer) error {
+func rebuildLane(ctx context.Context, db *store.Store, r *rebuild.Rebuilder, lane int, out io.Writer) error {
 	for {
 		b, did, err := r.Lane(ctx, lane)
 		if err != nil {

@@ -11,8 +11,8 @@ import (
 
 	"hongbao/internal/observe"
 	"hongbao/internal/pool"
+	"hongbao/internal/reconcile/watch"
 	"hongbao/internal/store"
-	"hongbao/worker"
 )
 
 // healthSources returns the sources of the metrics that API and worker read from Redis and MySQL.
@@ -20,7 +20,7 @@ func healthSources(db *store.Store, redis *pool.Pool, provider string) map[strin
 	mysql := store.NewHealthReader(db)
 	return map[string]observe.Source{"redis": redis.HealthSnapshot, "mysql": func(ctx context.Context, v *observe.HealthSnapshot) error {
 		v.HeldProviders[provider] = time.Time{}
-		for _, kind := range worker.Repairs { // an alert on an increase needs the series from the start
+		for _, kind := range watch.Repairs { // an alert on an increase needs the series from the start
 			v.Repairs[string(kind)] = 0
 		}
 		return mysql.Read(ctx, v)

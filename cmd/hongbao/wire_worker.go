@@ -15,6 +15,7 @@ import (
 	"hongbao/activities"
 	"hongbao/internal/pool"
 	"hongbao/internal/provider"
+	"hongbao/internal/reconcile/rebuild"
 	"hongbao/internal/store"
 	"hongbao/worker"
 	"hongbao/workflows"
@@ -122,11 +123,11 @@ func healthChecks(cfg workerConfig, db *store.Store, redis *pool.Pool, temporal 
 
 // rebuildConfig returns nil when only operators rebuild lanes.
 func rebuildConfig(cfg workerConfig, db *store.Store, redis *pool.Pool, handoffs *pool.Handoffs, starter *worker.Starter,
-	logger *slog.Logger) *worker.RebuildConfig {
+	logger *slog.Logger) *rebuild.Config {
 	if cfg.PoolRebuild == rebuildManual {
 		return nil
 	}
-	return &worker.RebuildConfig{Books: db, Rows: db, Fences: redis, Pools: redis, Backlog: handoffs, Starter: starter, Lanes: cfg.Redis.Lanes,
+	return &rebuild.Config{Books: db, Rows: db, Fences: redis, Pools: redis, Backlog: handoffs, Runs: starter, Lanes: cfg.Redis.Lanes,
 		Logger: logger}
 }
 

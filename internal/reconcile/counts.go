@@ -23,7 +23,7 @@ const (
 // Compare compares counts. With claims without a share they prove no agreement: the other store may or
 // may not have them.
 func (c Counts) Compare() Verdict {
-	lacks := false
+	var lacks bool
 	switch c.First {
 	case ClaimsFirst:
 		lacks = c.Shares+c.Conflicts < c.Pool

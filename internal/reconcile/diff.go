@@ -39,7 +39,7 @@ const (
 	PoolLacks Kind = "pool lacks"
 )
 
-// Repair is a proposal. Whoever carries it out proves it again in its own transaction or script.
+// Repair is a proposal. Its transaction or script proves it again.
 type Repair struct {
 	Kind  Kind
 	Mode  Mode

@@ -43,7 +43,8 @@ func (l List[T]) Each(ctx context.Context, do func([]T) error) error {
 }
 
 // LivePackets lists the packets of a lane in Redis. Those created in one millisecond may be on two pages.
-func LivePackets(read func(ctx context.Context, lane int, from time.Time, limit int) ([]packet.LivePacket, error), lane, limit int) List[packet.LivePacket] {
+func LivePackets(read func(ctx context.Context, lane int, from time.Time, limit int) ([]packet.LivePacket, error),
+	lane, limit int) List[packet.LivePacket] {
 	return List[packet.LivePacket]{Limit: limit,
 		Read: func(ctx context.Context, after packet.Cursor, limit int) ([]packet.LivePacket, error) {
 			return read(ctx, lane, after.At, limit)

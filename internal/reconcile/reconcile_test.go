@@ -71,7 +71,8 @@ func TestR9_Diff(t *testing.T) {
 	all := packet.Recorded{Claims: []packet.RecordedClaim{recorded("ann", 0), conflict("ann", 1), conflict("bob", 1), recorded("eve", 2)}}
 	claims := []packet.Claim{claim("eve", 7), claim("joe", 5)}
 	got := Diff(Facts{PacketID: "p", First: RecordedFirst, Mode: Normal, Claims: claims, Recorded: all})
-	want := []Repair{{PoolLacks, Normal, packet.Claim{PacketID: "p", UserID: "ann"}}, {PoolLacks, Normal, packet.Claim{PacketID: "p", UserID: "bob"}}}
+	want := []Repair{{PoolLacks, Normal, packet.Claim{PacketID: "p", UserID: "ann"}},
+		{PoolLacks, Normal, packet.Claim{PacketID: "p", UserID: "bob"}}}
 	if !slices.Equal(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"hongbao/internal/packet"
+	"hongbao/internal/pause"
 	"hongbao/internal/payout"
 )
 
@@ -86,7 +87,7 @@ func (r *Recovery) query(ctx context.Context, no string) (payout.Observation, er
 		default:
 			return seen, nil
 		}
-		if !pause(ctx, min(max(recoverAgain, seen.RetryAfter), recoverPause)) {
+		if !pause.For(ctx, min(max(recoverAgain, seen.RetryAfter), recoverPause)) {
 			return payout.Observation{}, ctx.Err()
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"hongbao/activities"
 	"hongbao/internal/money"
 	"hongbao/internal/packet"
+	"hongbao/internal/pause"
 	"hongbao/internal/payout"
 	"hongbao/internal/pool"
 	"hongbao/internal/reconcile"
@@ -288,7 +289,7 @@ func (r *Recovery) awaitLanding(ctx context.Context, b payout.MySQLState) error 
 	wait := min(b.RestoredAt.Add(most).Sub(now), most)
 	if wait > 0 {
 		r.Logger.InfoContext(ctx, "Waiting for sends that may be in flight.", slog.Duration("wait", wait))
-		if !pause(ctx, wait) {
+		if !pause.For(ctx, wait) {
 			return ctx.Err()
 		}
 	}
@@ -404,14 +405,4 @@ func (r *Recovery) updateReport(count func(*Report)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	count(&r.report)
-}
-
-// pause waits for d and reports false when ctx ended first.
-func pause(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
-	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"hongbao/internal/pause"
 	"hongbao/internal/pool"
 )
 
@@ -67,7 +68,7 @@ func (l *laneReader) read(ctx context.Context) error {
 		}
 		if ctx.Err() == nil {
 			l.relay.logger.WarnContext(ctx, "Lane not read; retrying.", slog.Int("lane", l.lane), slog.Any("error", err))
-			pause(ctx, wait)
+			pause.For(ctx, wait)
 			wait = min(2*wait, 2*time.Second)
 		}
 	}
@@ -292,7 +293,7 @@ func (l *laneReader) acknowledge(ctx context.Context) error {
 		case <-l.toAck:
 		}
 		for ids := l.nextAcks(); len(ids) > 0; ids = l.nextAcks() {
-			if len(ids) < ackBatch && pause(ctx, ackAfter) {
+			if len(ids) < ackBatch && pause.For(ctx, ackAfter) {
 				ids = l.nextAcks()
 			}
 			err := l.ack(ctx, ids)
@@ -300,7 +301,7 @@ func (l *laneReader) acknowledge(ctx context.Context) error {
 				continue
 			}
 			l.relay.warn(ctx, "Hand-offs not acknowledged; retrying.", err)
-			if !pause(ctx, ackRetry) {
+			if !pause.For(ctx, ackRetry) {
 				break // the slot's next holder reads them again
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"hongbao/internal/packet"
+	"hongbao/internal/pause"
 )
 
 // packetLimit bounds the claims of one packet in a lane of this process. A lane is one stream.
@@ -73,7 +74,7 @@ func (l *laneReader) readPostponed(ctx context.Context) error {
 			if err != nil {
 				l.relay.logger.WarnContext(ctx, "Postponed hand-offs not read; retrying.", slog.Int("lane", l.lane),
 					slog.Any("error", err))
-				if !pause(ctx, 200*time.Millisecond) {
+				if !pause.For(ctx, 200*time.Millisecond) {
 					return ctx.Err()
 				}
 				continue

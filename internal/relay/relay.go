@@ -13,6 +13,7 @@ import (
 
 	"hongbao/internal/failpoint"
 	"hongbao/internal/packet"
+	"hongbao/internal/pause"
 	"hongbao/internal/pool"
 )
 
@@ -113,7 +114,7 @@ func (r *Relay) Run(ctx context.Context) error {
 		slot, err := r.handoffs.AcquireSlot(ctx, maxSlots, slotLife)
 		if err != nil {
 			r.warn(ctx, "No worker slot available; retrying.", err)
-			pause(ctx, 500*time.Millisecond)
+			pause.For(ctx, 500*time.Millisecond)
 			continue
 		}
 		r.logger.InfoContext(ctx, "Relay started.", slog.String("consumer", slot.Consumer()))
@@ -125,7 +126,7 @@ func (r *Relay) Run(ctx context.Context) error {
 		cancel()
 		if err != nil && ctx.Err() == nil {
 			r.warn(ctx, "Relay failed; restarting it.", err)
-			pause(ctx, 200*time.Millisecond)
+			pause.For(ctx, 200*time.Millisecond)
 		}
 	}
 	return nil
@@ -164,7 +165,7 @@ func (r *Relay) relayUnder(ctx context.Context, slot pool.Slot) error {
 // renewLease renews the lease until it is lost, which ends relayUnder.
 func (r *Relay) renewLease(ctx context.Context, slot pool.Slot) error {
 	renewed := time.Now()
-	for pause(ctx, slotRenew) {
+	for pause.For(ctx, slotRenew) {
 		err := slot.Renew(ctx)
 		switch {
 		case err == nil:
@@ -226,16 +227,4 @@ func (r *Relay) closeJob(id string, reason packet.CloseReason) job {
 // withFailpoint wraps a call to Temporal in the failpoints of its step.
 func withFailpoint(step failpoint.Step, call func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error { return failpoint.Do(step, func() error { return call(ctx) }) }
-}
-
-// pause waits for d and reports false when ctx ended first.
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"hongbao/activities"
+	"hongbao/internal/pause"
 )
 
 // job is one call on behalf of a packet: to Temporal, or to MySQL for an entry that cannot be
@@ -119,7 +120,7 @@ func (s *scheduler) work(ctx context.Context) error {
 		if err != nil && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if wait := s.tried(ctx, j, err); wait > 0 && !pause(ctx, wait) {
+		if wait := s.tried(ctx, j, err); wait > 0 && !pause.For(ctx, wait) {
 			return ctx.Err()
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"go.temporal.io/api/serviceerror"
+
+	"hongbao/internal/pause"
 )
 
 // working runs the workers of a scheduler until the returned function is called.
@@ -47,7 +49,7 @@ func TestR11_StartIsRetriedUntilTemporalAnswers(t *testing.T) {
 				}
 			}})
 			stop := s.working(t)
-			pause(t.Context(), 20*retryRejectedMax) // of the bubble
+			pause.For(t.Context(), 20*retryRejectedMax) // of the bubble
 			synctest.Wait()
 			if tries != 20 || failures != 19 {
 				t.Errorf("%v: %d tries, %d failed; the twentieth was answered", fault, tries, failures)
@@ -94,18 +96,18 @@ func TestR11_StuckJobsKeepNoWorker(t *testing.T) {
 					case <-time.After(retryJobMax):
 						t.Fatal("a job waits behind those that are stuck")
 					}
-					pause(t.Context(), time.Second)
+					pause.For(t.Context(), time.Second)
 				}
 				if stuck.Load() != bad {
 					t.Errorf("%d of %d jobs are known to be stuck", stuck.Load(), bad)
 				}
 				tries.Store(0)
-				pause(t.Context(), time.Hour)
+				pause.For(t.Context(), time.Hour)
 				if n := tries.Load(); n < bad || n > bad*int64(time.Hour/retryStuckMax)+bad {
 					t.Errorf("%d tries of %d jobs in an hour", n, bad)
 				}
 				cured.Store(1)
-				pause(t.Context(), retryRejectedMax+retryJobMax)
+				pause.For(t.Context(), retryRejectedMax+retryJobMax)
 				synctest.Wait()
 				if done.Load() != bad {
 					t.Errorf("%d of %d jobs are done after the cure", done.Load(), bad)
@@ -139,12 +141,12 @@ func TestR11_TemporalAwayIsNotHammered(t *testing.T) {
 			}})
 		}
 		stop := s.working(t)
-		pause(t.Context(), time.Hour)
+		pause.For(t.Context(), time.Hour)
 		if n, most := tries.Load(), int64(workers*(time.Hour/unavailablePauseMax))+20*workers; n > most {
 			t.Errorf("%d tries in an hour, want %d at most", n, most)
 		}
 		back.Store(1)
-		pause(t.Context(), unavailablePauseMax+retryJobMax)
+		pause.For(t.Context(), unavailablePauseMax+retryJobMax)
 		synctest.Wait()
 		if done.Load() != jobs {
 			t.Errorf("%d of %d jobs are done soon after Temporal is back", done.Load(), jobs)

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"hongbao/internal/packet"
+	"hongbao/internal/pause"
 	"hongbao/internal/pool"
 )
 
@@ -20,7 +21,7 @@ const (
 // entries per call, lane by lane, so that live workers are not delayed.
 func (r *Relay) takeOver(ctx context.Context, self string, lanes []*laneReader) error {
 	refused := false
-	for pause(ctx, takeoverEvery) {
+	for pause.For(ctx, takeoverEvery) {
 		err := r.handoffs.RewriteAfterStart(ctx)
 		if err != nil && !refused && !errors.Is(err, packet.ErrUnavailable) {
 			refused = true // logged once

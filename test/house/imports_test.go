@@ -46,10 +46,14 @@ var layers = map[string][]string{
 	"activities":            {"campaign", "failpoint", "money", "packet", "payout", "staff", "observe", "reconcile"},
 	"workflows":             {"campaign", "money", "packet", "payout", "staff", "activities"},
 	// pool: see workerSees
-	"worker":             {"campaign", "failpoint", "money", "packet", "payout", "staff", "observe", "activities", "workflows", "pool", "reconcile", "relay"},
-	"reconcile":          {"packet"},
-	"relay":              {"failpoint", "packet", "activities", "pool"},
-	"recovery":           {"money", "packet", "payout", "staff", "activities", "pool", "reconcile"}, // reads the pool behind its fence
+	"worker": {"campaign", "failpoint", "money", "packet", "payout", "staff", "observe", "activities", "workflows", "pool", "pause", "relay",
+		"reconcile/watch", "reconcile/rebuild"},
+	"pause":              {},
+	"reconcile":          {"packet", "payout"},
+	"reconcile/watch":    {"packet", "payout", "activities", "workflows", "pause", "reconcile"},
+	"reconcile/rebuild":  {"failpoint", "packet", "activities", "pool", "pause", "reconcile"}, // reads the pool behind its fence
+	"relay":              {"failpoint", "packet", "activities", "pool", "pause"},
+	"recovery":           {"money", "packet", "payout", "staff", "activities", "pool", "pause", "reconcile"}, // likewise
 	"devstack":           {"observe"},
 	"devstack/stacktest": {"devstack", "migrations", "test/wait"}, // a database with the schema
 	"wire":               {"money"},                               // the HTTP contract
@@ -80,7 +84,7 @@ var forTests = []string{"devstack/stacktest", "provider/providertest", "test"}
 
 // workerSees are the names of pool that worker may use: the content of streams. Writes to Redis go
 // through interfaces that cmd implements.
-var workerSees = []string{"Batch", "Undecodable", "Consumer", "Slot", "LivePacket", "NextPage", "ErrLeaseLost", "Epoch", "ErrTorn"}
+var workerSees = []string{"Batch", "Undecodable", "Consumer", "Slot", "ErrLeaseLost", "Epoch", "ErrTorn"}
 
 // owners lists which packages may import a library or a package below it.
 var owners = []struct {

@@ -197,8 +197,25 @@ var sourceRules = []sourceRule{
 		good: "package x\nfunc casPayment() { r := tx.Exec(`UPDATE payments SET status = ? WHERE id = ? AND status = ?`); _ = r.RowsAffected }\n",
 	},
 	{
+		name: "only a rebuild and a recovery read behind the fence",
+		why:  "to others an empty page of a lost lane would say that nothing was claimed",
+		applies: func(s source) bool {
+			return product(s) && !slices.Contains([]string{"reconcile", "reconcile/rebuild", "recovery"}, s.folder())
+		},
+		check: func(s source, offend func(ast.Node, string)) {
+			ast.Inspect(s.tree, func(n ast.Node) bool {
+				if sel, ok := n.(*ast.SelectorExpr); ok && sel.Sel.Name == "Unfenced" {
+					offend(sel, "Unfenced")
+				}
+				return true
+			})
+		},
+		badAt: "reconcile/watch/x.go", bad: "package x\nvar from = reconcile.Unfenced{Pools: p}\n",
+		good: "package x\nvar from = reconcile.Fenced{Pools: p}\n",
+	},
+	{
 		name: "worker sees only the content of streams", why: "writes to Redis go through interfaces that cmd implements",
-		applies: productOf("worker", "relay", "recovery"),
+		applies: productOf("worker", "relay", "recovery", "reconcile/watch", "reconcile/rebuild"),
 		check: func(s source, offend func(ast.Node, string)) {
 			ast.Inspect(s.tree, func(n ast.Node) bool {
 				if sel, ok := n.(*ast.SelectorExpr); ok {

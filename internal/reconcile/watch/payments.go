@@ -1,4 +1,4 @@
-package worker
+package watch
 
 import (
 	"context"
@@ -65,7 +65,7 @@ func (w *Watch) rewind(ctx context.Context, p payout.OpenPayment) error {
 	if !p.Status.Open() {
 		return nil
 	}
-	_, err := w.cfg.Starter.Run(ctx, p.Payment)
+	_, err := w.cfg.Runs.Run(ctx, p.Payment)
 	return err
 }
 
@@ -73,7 +73,7 @@ func (w *Watch) rewind(ctx context.Context, p payout.OpenPayment) error {
 // because an operator paused the run or no code can replay its history. Then the watch makes it.
 // The answer is settled like any other, and the run reads the row when it can.
 func (w *Watch) overdue(ctx context.Context, p payout.OpenPayment, overdue time.Duration) error {
-	started, err := w.cfg.Starter.Run(ctx, p.Payment)
+	started, err := w.cfg.Runs.Run(ctx, p.Payment)
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func (w *Watch) overdue(ctx context.Context, p payout.OpenPayment, overdue time.
 	if p.Kind == payout.KindCharge {
 		id = workflows.PacketID(p.PacketID)
 	}
-	latest, err := w.cfg.Starter.latest(ctx, id)
+	latest, err := w.cfg.Runs.Latest(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -110,8 +110,8 @@ func (w *Watch) overdue(ctx context.Context, p payout.OpenPayment, overdue time.
 
 // logPaused logs a run that an operator has paused. It is left paused: unlike an end, a pause is
 // meant to be resumed by an operator.
-func (w *Watch) logPaused(ctx context.Context, id string, r run) {
-	if r.paused && w.retryState.allow("paused/"+id, time.Now()) {
+func (w *Watch) logPaused(ctx context.Context, id string, r RunState) {
+	if r.Paused && w.retryState.allow("paused/"+id, time.Now()) {
 		w.cfg.Logger.WarnContext(ctx, "Run or activity is paused by an operator; resume it to continue.",
 			slog.String("workflow_id", id))
 	}

@@ -1,4 +1,6 @@
-package worker
+// Package watch is the background loop that finds and repairs differences between Redis, MySQL, Temporal
+// and the provider (rule R11).
+package watch
 
 import (
 	"context"
@@ -12,21 +14,22 @@ import (
 
 	"hongbao/activities"
 	"hongbao/internal/packet"
+	"hongbao/internal/pause"
 	"hongbao/internal/payout"
 	"hongbao/internal/reconcile"
 )
 
-// WatchStore is the part of MySQL that the watch needs.
-type WatchStore interface {
-	WatchedPackets
-	WatchedPayments
+// Store is the part of MySQL that the watch needs.
+type Store interface {
+	PacketStore
+	PaymentStore
 	CountRepair(ctx context.Context, kind, subject string) error
 	ClampFutureTimes(ctx context.Context, paymentID string) error
 	activities.Clock
 }
 
-// WatchedPackets reads packets for the watch.
-type WatchedPackets interface {
+// PacketStore reads packets for the watch.
+type PacketStore interface {
 	PacketStates(ctx context.Context, ids []string) (map[string]packet.RowState, error)
 	UnfinishedPackets(ctx context.Context, status packet.Status, after packet.Cursor, limit int) ([]packet.UnfinishedPacket, error)
 	UnfinishedPacket(ctx context.Context, id string) (packet.UnfinishedPacket, bool, error)
@@ -37,16 +40,16 @@ type WatchedPackets interface {
 	PacketsWithoutCharge(ctx context.Context) ([]string, error)
 }
 
-// WatchedPayments reads payments for the watch.
-type WatchedPayments interface {
+// PaymentStore reads payments for the watch.
+type PaymentStore interface {
 	WaitingPayments(ctx context.Context, kind payout.Kind, status payout.Status, after packet.Cursor, limit int) ([]payout.OpenPayment, error)
 	PaymentRow(ctx context.Context, id string) (payout.Payment, error)
 	PayoutOf(ctx context.Context, packetID, userID string) (payout.Payment, error)
 	activities.ClaimBooks
 }
 
-// LivePools is the part of Redis that the watch needs.
-type LivePools interface {
+// Pools is the part of Redis that the watch needs.
+type Pools interface {
 	LivePage(ctx context.Context, lane int, from time.Time, limit int) ([]packet.LivePacket, error)
 	Views(ctx context.Context, ids []string) (map[string]packet.PoolView, error)
 	View(ctx context.Context, id string) (packet.PoolView, error)
@@ -56,6 +59,27 @@ type LivePools interface {
 	Recall(ctx context.Context, id string) (packet.PoolView, error)
 	Fences
 }
+
+// Runs starts, signals and reads the runs of workflows. Every start is idempotent (rule R3).
+type Runs interface {
+	activities.Starter
+	RestartPacket(ctx context.Context, p packet.Packet) (bool, error)
+	Run(ctx context.Context, p payout.Payment) (bool, error)
+	SignalClose(ctx context.Context, packetID string, reason packet.CloseReason) error
+	Latest(ctx context.Context, workflowID string) (RunState, error)
+	TerminatedRuns(ctx context.Context, since time.Time, limit int) ([]EndedRun, error)
+	Provider() string
+}
+
+// RunState is the state of the latest run of a workflow id.
+type RunState struct {
+	Open   bool // running or paused
+	Paused bool // by an operator: the run or one of its activities
+	Idle   bool // open, and waits only for a timer or a signal
+}
+
+// EndedRun is a run that did not end by its own code.
+type EndedRun struct{ WorkflowID, RunID string }
 
 // Fences closes the fences of lanes that lack something (rule R9).
 type Fences interface {
@@ -85,12 +109,12 @@ type Intervals struct {
 var DefaultIntervals = Intervals{Every: 5 * time.Second, Grace: 10 * time.Second, Overdue: 30 * time.Second, Ask: 5 * time.Minute,
 	Pages: 10 * time.Second}
 
-// WatchConfig configures a watch.
-type WatchConfig struct {
-	Store    WatchStore
-	Pools    LivePools
+// Config configures a watch.
+type Config struct {
+	Store    Store
+	Pools    Pools
 	Backlog  Backlog // nil: no relay is considered
-	Starter  *Starter
+	Runs     Runs
 	Payments *activities.Payments
 	Lanes    int
 	Pace     Intervals // zero: DefaultIntervals
@@ -106,7 +130,7 @@ type WatchConfig struct {
 // all runs are lost, one page per round would take hours. Runs that an operator ended in the
 // Temporal UI are listed separately, so that they do not wait for their page.
 type Watch struct {
-	cfg      WatchConfig
+	cfg      Config
 	lanes    []laneWatch
 	packets  map[packet.Status]packet.Cursor
 	payments map[reconcile.Waiting]packet.Cursor
@@ -117,8 +141,8 @@ type Watch struct {
 	repairs    atomic.Int64 // made by this watch
 }
 
-// NewWatch prepares a watch; Run does the work.
-func NewWatch(cfg WatchConfig) *Watch {
+// New prepares a watch; Run does the work.
+func New(cfg Config) *Watch {
 	if cfg.Pace == (Intervals{}) {
 		cfg.Pace = DefaultIntervals
 	}
@@ -133,7 +157,7 @@ func NewWatch(cfg WatchConfig) *Watch {
 
 // Run watches until ctx ends.
 func (w *Watch) Run(ctx context.Context) error {
-	for pause(ctx, w.cfg.Pace.Every) {
+	for pause.For(ctx, w.cfg.Pace.Every) {
 		w.look(ctx, "Watch did not compare every lane; retrying.", w.watchLanes)
 		w.look(ctx, "Watch did not end the grabs of packets whose charge came back; retrying.", w.watchReturnedCharges)
 		w.look(ctx, "Watch did not list terminated runs; retrying.", w.watchEnded)

@@ -1,4 +1,4 @@
-package worker
+package watch
 
 import (
 	"context"
@@ -163,7 +163,7 @@ func (l *laneWatch) restage(ctx context.Context, id string, view packet.PoolView
 	if !w.retryState.allow("restage/"+id, time.Now()) {
 		return nil
 	}
-	started, err := w.cfg.Starter.RestartPacket(ctx, view.Packet)
+	started, err := w.cfg.Runs.RestartPacket(ctx, view.Packet)
 	if err == nil && started {
 		w.repaired(ctx, RepairUnrecorded, id)
 	}
@@ -186,7 +186,7 @@ func (l *laneWatch) resendClose(ctx context.Context, id string, view packet.Pool
 	if w.retryState.since(key, now) < w.cfg.Pace.Grace || !w.retryState.allow(key, now) {
 		return nil
 	}
-	if err := w.cfg.Starter.SignalClose(ctx, id, reason); err != nil {
+	if err := w.cfg.Runs.SignalClose(ctx, id, reason); err != nil {
 		return err
 	}
 	w.repaired(ctx, RepairCloseSignal, id)
@@ -324,7 +324,7 @@ type missingResult struct {
 // waitingClaims reads the claims of a packet for which nobody else is at work: older than the grace, and
 // not being relayed, as those from carried on are.
 type waitingClaims struct {
-	pools        LivePools
+	pools        Pools
 	now, carried time.Time
 	grace        time.Duration
 	left         int // claims that were left to others
@@ -375,7 +375,7 @@ func (w *Watch) startWinners(ctx context.Context, view packet.PoolView, repairs 
 			continue // first seen: a run that has just started may be recording it
 		}
 		n.asked++
-		started, err := activities.RepairClaim(ctx, w.cfg.Starter, w.cfg.Store, r, view.Packet.App, w.cfg.Payments.Provider.Name())
+		started, err := activities.RepairClaim(ctx, w.cfg.Runs, w.cfg.Store, r, view.Packet.App, w.cfg.Runs.Provider())
 		if activities.StoreUnavailable(err) {
 			return err
 		}

@@ -1,4 +1,4 @@
-package worker
+package watch
 
 import (
 	"context"
@@ -69,11 +69,11 @@ func (w *Watch) unfinished(ctx context.Context, u packet.UnfinishedPacket) error
 		}
 		return nil // an open refund is handled as a payment; a refused one waits for staff
 	}
-	latest, err := w.cfg.Starter.latest(ctx, workflows.PacketID(u.ID))
+	latest, err := w.cfg.Runs.Latest(ctx, workflows.PacketID(u.ID))
 	if err != nil {
 		return err
 	}
-	if latest.open {
+	if latest.Open {
 		w.logPaused(ctx, workflows.PacketID(u.ID), latest)
 		w.retryState.clear(key)
 		return w.resendClosing(ctx, u, latest)
@@ -83,7 +83,7 @@ func (w *Watch) unfinished(ctx context.Context, u packet.UnfinishedPacket) error
 	if err != nil || !found || !fresh.UpdatedAt.Equal(u.UpdatedAt) || !w.retryState.allow(key, time.Now()) {
 		return err
 	}
-	started, err := w.cfg.Starter.RestartPacket(ctx, fresh.Packet)
+	started, err := w.cfg.Runs.RestartPacket(ctx, fresh.Packet)
 	if err == nil && started {
 		w.repaired(ctx, RepairPacketRun, u.ID)
 	}
@@ -94,17 +94,17 @@ func (w *Watch) unfinished(ctx context.Context, u packet.UnfinishedPacket) error
 // the row open, and a recovery of MySQL has closed it since (rule R13), or Temporal was restored
 // from before the signal. It would wait until the packet expires. A run that waits for Redis'
 // clock to reach the expiry is left alone.
-func (w *Watch) resendClosing(ctx context.Context, u packet.UnfinishedPacket, latest run) error {
+func (w *Watch) resendClosing(ctx context.Context, u packet.UnfinishedPacket, latest RunState) error {
 	key := "closing/" + u.ID
 	byClock := !u.BooksClosed() && u.Reason == packet.CloseExpired
-	if u.Stored != packet.StatusClosing || !latest.idle || byClock {
+	if u.Stored != packet.StatusClosing || !latest.Idle || byClock {
 		w.retryState.clear(key)
 		return nil
 	}
 	if !w.retryState.allow(key, time.Now()) {
 		return nil
 	}
-	if err := w.cfg.Starter.SignalClose(ctx, u.ID, u.Reason); err != nil {
+	if err := w.cfg.Runs.SignalClose(ctx, u.ID, u.Reason); err != nil {
 		return err
 	}
 	w.repaired(ctx, RepairCloseSignal, u.ID)
@@ -121,7 +121,7 @@ func (w *Watch) finish(ctx context.Context, u packet.UnfinishedPacket) error {
 	if err != nil {
 		return err
 	}
-	started, err := w.cfg.Starter.Run(ctx, refund)
+	started, err := w.cfg.Runs.Run(ctx, refund)
 	if err == nil && started {
 		w.repaired(ctx, RepairUnfinished, u.ID)
 	}
@@ -145,7 +145,7 @@ func (w *Watch) packetEnded(ctx context.Context, id string) error {
 	if err != nil || view.Retired || view.State != packet.PoolFunding {
 		return err
 	}
-	started, err := w.cfg.Starter.RestartPacket(ctx, view.Packet)
+	started, err := w.cfg.Runs.RestartPacket(ctx, view.Packet)
 	if err == nil && started {
 		w.repaired(ctx, RepairUnrecorded, id)
 	}

@@ -1,4 +1,5 @@
-package worker
+// Package rebuild writes the pools of a lane again from MySQL after Redis has lost data (rule R9).
+package rebuild
 
 import (
 	"context"
@@ -17,11 +18,12 @@ import (
 	"hongbao/activities"
 	"hongbao/internal/failpoint"
 	"hongbao/internal/packet"
+	"hongbao/internal/pause"
 	"hongbao/internal/pool"
 )
 
-// RebuildStore is the part of MySQL that stores rebuilds.
-type RebuildStore interface {
+// Store is the part of MySQL that stores rebuilds.
+type Store interface {
 	PoolLanes(ctx context.Context) ([]packet.LaneRow, error)
 	CheckNotRestored(ctx context.Context) error
 	BeginRebuild(ctx context.Context, lane int, holder string, lease time.Duration, found packet.LanePosition) (packet.Rebuild, bool, error)
@@ -31,8 +33,8 @@ type RebuildStore interface {
 	activities.Clock
 }
 
-// RebuildRows reads the rows from which pools are rebuilt.
-type RebuildRows interface {
+// Rows reads the rows from which pools are rebuilt.
+type Rows interface {
 	PoolsOfLane(ctx context.Context, lane, lanes int, status packet.Status, after packet.Cursor, limit int) ([]packet.RebuildInput, error)
 	PoolOf(ctx context.Context, id string) (packet.RebuildInput, bool, error)
 	SharesAfter(ctx context.Context, packetID string, index, limit int) ([]packet.Share, error)
@@ -43,15 +45,15 @@ type RebuildRows interface {
 	activities.ClaimBooks
 }
 
-// RebuildFences changes the fences of lanes in Redis.
-type RebuildFences interface {
+// Fences changes the fences of lanes in Redis.
+type Fences interface {
 	ReadEpoch(ctx context.Context, lane int) (pool.Epoch, error)
 	CloseFence(ctx context.Context, lane int, epoch int64) error
 	OpenFence(ctx context.Context, lane int, epoch, seq int64) error
 }
 
-// RebuildPools reads and writes the pools of a lane.
-type RebuildPools interface {
+// Pools reads and writes the pools of a lane.
+type Pools interface {
 	LivePageUnfenced(ctx context.Context, lane int, from time.Time, limit int) ([]packet.LivePacket, error)
 	ViewsUnfenced(ctx context.Context, ids []string) (map[string]packet.PoolView, error)
 	EachClaimUnfenced(ctx context.Context, id string, visit func([]packet.Claim) error) error
@@ -62,8 +64,21 @@ type RebuildPools interface {
 	ReplaceByTombstones(ctx context.Context, lane int, epoch int64, stones []packet.Tombstone) error
 }
 
-// RebuildIntervals holds the intervals and timeouts of a rebuild.
-type RebuildIntervals struct {
+// Runs starts and lists the runs of workflows. Every start is idempotent (rule R3).
+type Runs interface {
+	activities.Starter
+	RestartPacket(ctx context.Context, p packet.Packet) (bool, error)
+	OpenRuns(ctx context.Context, since time.Time) ([]string, error)
+	Provider() string
+}
+
+// Backlog returns the hand-offs of a lane that wait for a relay.
+type Backlog interface {
+	Depth(ctx context.Context, lane int) (entries int, oldest time.Time, err error)
+}
+
+// Intervals holds the intervals and timeouts of a rebuild.
+type Intervals struct {
 	Every time.Duration // between two checks for fenced lanes
 	// After is how long a lane is fenced before its rebuild begins. In that time every process
 	// records the lane position that it has seen.
@@ -78,33 +93,34 @@ type RebuildIntervals struct {
 	Patience time.Duration
 }
 
-// DefaultRebuildIntervals are the intervals of a worker.
-var DefaultRebuildIntervals = RebuildIntervals{Every: 500 * time.Millisecond, After: time.Second, Lease: 10 * time.Second,
+// DefaultIntervals are the intervals of a worker.
+var DefaultIntervals = Intervals{Every: 500 * time.Millisecond, After: time.Second, Lease: 10 * time.Second,
 	Settle:   3 * time.Second,
 	Patience: 2 * time.Minute}
 
-// RebuildConfig configures a rebuilder.
-type RebuildConfig struct {
-	Books   RebuildStore
-	Rows    RebuildRows
-	Fences  RebuildFences
-	Pools   RebuildPools
+// Config configures a rebuilder.
+type Config struct {
+	Books   Store
+	Rows    Rows
+	Fences  Fences
+	Pools   Pools
 	Backlog Backlog
-	Starter *Starter
+	Runs    Runs
 	// Underway returns the number of a lane's hand-offs that this process is relaying; nil: none.
 	Underway func(lane int) int
 	Lanes    int
-	Pace     RebuildIntervals // zero: DefaultRebuildIntervals
+	Pace     Intervals // zero: DefaultIntervals
 	Logger   *slog.Logger
+	// OnStep, if set, is called after each step of a rebuild.
+	OnStep func(lane int, done string)
 }
 
 // Rebuilder rebuilds lanes of the pool from MySQL after Redis has lost data (rule R9). Each step
 // is repeatable. If a rebuilder dies, another takes over from the first step, in a new epoch, so
 // that late writes of the dead one are refused.
 type Rebuilder struct {
-	cfg    RebuildConfig
+	cfg    Config
 	holder string
-	step   func(lane int, done string) // for tests: loggedAt what is done
 
 	runs  openRuns
 	heavy *semaphore.Weighted
@@ -114,16 +130,19 @@ type Rebuilder struct {
 	retryAt map[int]time.Time // lanes whose rebuild failed, and when to retry
 }
 
-// NewRebuilder prepares a rebuilder; it does nothing by itself.
-func NewRebuilder(cfg RebuildConfig) *Rebuilder {
-	if cfg.Pace == (RebuildIntervals{}) {
-		cfg.Pace = DefaultRebuildIntervals
+// New prepares a rebuilder; it does nothing by itself.
+func New(cfg Config) *Rebuilder {
+	if cfg.Pace == (Intervals{}) {
+		cfg.Pace = DefaultIntervals
 	}
 	if cfg.Underway == nil {
 		cfg.Underway = func(int) int { return 0 }
 	}
-	return &Rebuilder{cfg: cfg, holder: fmt.Sprintf("%d-%s", os.Getpid(), rand.Text()), step: func(int, string) {},
-		runs:  openRuns{starter: cfg.Starter},
+	if cfg.OnStep == nil {
+		cfg.OnStep = func(int, string) {}
+	}
+	return &Rebuilder{cfg: cfg, holder: fmt.Sprintf("%d-%s", os.Getpid(), rand.Text()),
+		runs:  openRuns{from: cfg.Runs},
 		heavy: semaphore.NewWeighted(maxLaneWrites), busy: map[int]bool{}, retryAt: map[int]time.Time{}}
 }
 
@@ -141,7 +160,7 @@ func (r *Rebuilder) Run(ctx context.Context) error {
 	var group errgroup.Group
 	group.SetLimit(maxRebuilds)
 	loggedAt := time.Now()
-	for pause(ctx, r.cfg.Pace.Every) {
+	for pause.For(ctx, r.cfg.Pace.Every) {
 		lanes, now, err := r.waiting(ctx)
 		if err != nil && ctx.Err() == nil {
 			r.cfg.Logger.WarnContext(ctx, "Lanes not read from MySQL; retrying.", slog.Any("error", err))
@@ -232,7 +251,7 @@ func (r *Rebuilder) Lane(ctx context.Context, lane int) (b packet.Rebuild, done 
 	}
 	r.cfg.Logger.WarnContext(ctx, "Rebuilding lane from MySQL.", slog.Int("lane", lane), slog.String("reason", string(b.Reason)),
 		slog.Int64("epoch", b.Epoch))
-	r.step(lane, "begun")
+	r.cfg.OnStep(lane, "begun")
 	ctx, cancel := context.WithCancelCause(ctx)
 	var keeping sync.WaitGroup
 	begun := b // the steps write to b
@@ -253,7 +272,7 @@ func (r *Rebuilder) Lane(ctx context.Context, lane int) (b packet.Rebuild, done 
 			return err
 		}},
 		{"settled", func(ctx context.Context, b *packet.Rebuild) error { return r.awaitRuns(ctx, b, waited, left) }},
-		{"made", r.rebuildFromRows},
+		{"made", r.FromRows},
 		{"opened", r.open},
 		{"ended", func(ctx context.Context, b *packet.Rebuild) error { return r.cfg.Books.EndRebuild(ctx, *b) }},
 	} {
@@ -263,7 +282,7 @@ func (r *Rebuilder) Lane(ctx context.Context, lane int) (b packet.Rebuild, done 
 			}
 			return b, false, fmt.Errorf("rebuild lane %d, not yet %s: %w", lane, s.done, err)
 		}
-		r.step(lane, s.done)
+		r.cfg.OnStep(lane, s.done)
 	}
 	level := slog.LevelInfo
 	if b.Lost > 0 {
@@ -279,7 +298,7 @@ func (r *Rebuilder) Lane(ctx context.Context, lane int) (b packet.Rebuild, done 
 // renewLease renews the lease, and cancels the rebuild when the lease is lost.
 func (r *Rebuilder) renewLease(ctx context.Context, b packet.Rebuild, cancel context.CancelCauseFunc) {
 	kept := time.Now()
-	for pause(ctx, r.cfg.Pace.Lease/4) {
+	for pause.For(ctx, r.cfg.Pace.Lease/4) {
 		err := r.cfg.Books.ExtendRebuildLease(ctx, b, r.cfg.Pace.Lease)
 		switch {
 		case err == nil:

@@ -1,4 +1,4 @@
-package worker
+package watch
 
 import (
 	"context"
@@ -35,7 +35,7 @@ func newEndedRuns(now time.Time) *endedRuns {
 // misses, for example a deleted run, the comparison of rows finds.
 func (w *Watch) watchEnded(ctx context.Context) error {
 	now := time.Now()
-	runs, err := w.cfg.Starter.terminatedRuns(ctx, w.ended.since.Add(-endedOverlap), endedBatch)
+	runs, err := w.cfg.Runs.TerminatedRuns(ctx, w.ended.since.Add(-endedOverlap), endedBatch)
 	if err != nil {
 		return err
 	}
@@ -43,11 +43,11 @@ func (w *Watch) watchEnded(ctx context.Context) error {
 	var group errgroup.Group
 	group.SetLimit(maxChecks)
 	for _, r := range runs {
-		if _, ok := w.ended.done[r.runID]; ok {
+		if _, ok := w.ended.done[r.RunID]; ok {
 			continue
 		}
-		w.ended.done[r.runID] = now
-		group.Go(func() error { return w.endedRun(ctx, r.workflowID) })
+		w.ended.done[r.RunID] = now
+		group.Go(func() error { return w.endedRun(ctx, r.WorkflowID) })
 	}
 	for id, at := range w.ended.done {
 		if now.Sub(at) > 3*endedOverlap {
@@ -112,7 +112,7 @@ func (w *Watch) paymentEnded(ctx context.Context, p payout.Payment, err error) e
 	if err != nil || !p.Status.Open() {
 		return err // after a paid refund the packet is checked
 	}
-	started, err := w.cfg.Starter.Run(ctx, p)
+	started, err := w.cfg.Runs.Run(ctx, p)
 	if err == nil && started {
 		w.repaired(ctx, RepairPaymentRun, p.ID)
 	}

@@ -1,4 +1,4 @@
-package worker
+package rebuild
 
 import (
 	"context"
@@ -11,11 +11,16 @@ import (
 
 	"hongbao/activities"
 	"hongbao/internal/packet"
+	"hongbao/internal/pause"
 	"hongbao/internal/reconcile"
 )
 
-// rebuildLook is the pause between two checks of a wait.
-const rebuildLook = 100 * time.Millisecond
+const (
+	// rebuildLook is the pause between two checks of a wait.
+	rebuildLook = 100 * time.Millisecond
+	// livePage is the number of live packets that are read at once.
+	livePage = 500
+)
 
 // claimed identifies the claims of a user of a packet.
 type claimed struct{ packetID, user string }
@@ -33,7 +38,7 @@ func (r *Rebuilder) drain(ctx context.Context, b *packet.Rebuild, waited map[cla
 	err = r.eachLive(ctx, b.Lane, func(views map[string]packet.PoolView, rows map[string]packet.RowState) error {
 		for id, view := range views {
 			if _, recorded := rows[id]; !recorded && !view.Retired {
-				if _, err := r.cfg.Starter.RestartPacket(ctx, view.Packet); activities.StoreUnavailable(err) {
+				if _, err := r.cfg.Runs.RestartPacket(ctx, view.Packet); activities.StoreUnavailable(err) {
 					return err
 				} else if err != nil { // it does not delay the others, and has no claims yet
 					r.cfg.Logger.ErrorContext(ctx, "Staged packet not started.", slog.String("packet_id", id), slog.Any("error", err))
@@ -90,7 +95,7 @@ func (r *Rebuilder) drainHandoffs(ctx context.Context, lane int) (left int, err 
 			return underway, nil
 		}
 		r.logWaiting(ctx, &loggedAt, "Rebuild waits for hand-offs to reach Temporal.", attrs...)
-		if !pause(ctx, rebuildLook) {
+		if !pause.For(ctx, rebuildLook) {
 			return underway, ctx.Err()
 		}
 	}
@@ -115,7 +120,7 @@ func (r *Rebuilder) logWaiting(ctx context.Context, loggedAt *time.Time, what st
 
 // eachLive calls do with the packets of a lane in Redis and their rows, page by page.
 func (r *Rebuilder) eachLive(ctx context.Context, lane int, do func(map[string]packet.PoolView, map[string]packet.RowState) error) error {
-	return reconcile.LivePackets(r.cfg.Pools.LivePageUnfenced, lane, lanePage).Each(ctx, func(live []packet.LivePacket) error {
+	return reconcile.LivePackets(r.cfg.Pools.LivePageUnfenced, lane, livePage).Each(ctx, func(live []packet.LivePacket) error {
 		ids := reconcile.ValidIDs(live)
 		views, err := r.cfg.Pools.ViewsUnfenced(ctx, ids)
 		if err != nil {
@@ -138,8 +143,8 @@ func (r *Rebuilder) restartPayouts(ctx context.Context, id string, view packet.P
 	return reconcile.Unrecorded(ctx, from, r.cfg.Rows, reconcile.Normal, id, func(repairs []reconcile.Repair) error {
 		for _, repair := range repairs {
 			c := repair.Claim
-			if _, err := activities.RepairClaim(ctx, r.cfg.Starter, r.cfg.Rows, repair, view.Packet.App,
-				r.cfg.Starter.provider); activities.StoreUnavailable(err) {
+			if _, err := activities.RepairClaim(ctx, r.cfg.Runs, r.cfg.Rows, repair, view.Packet.App,
+				r.cfg.Runs.Provider()); activities.StoreUnavailable(err) {
 				return err
 			} else if err != nil { // it does not delay the others, and is awaited like them
 				r.cfg.Logger.ErrorContext(ctx, "Payout of a claim not started.", slog.String("packet_id", id),
@@ -201,7 +206,7 @@ func (r *Rebuilder) awaitRuns(ctx context.Context, b *packet.Rebuild, waited map
 		}
 		r.logWaiting(ctx, &loggedAt, "Rebuild waits until every run is recorded in MySQL.",
 			slog.Int("lane", b.Lane), slog.Int("runs", len(runs)), slog.Duration("quiet", time.Since(quiet)), slog.Int("underway", underway))
-		if !pause(ctx, r.cfg.Pace.Settle/8) {
+		if !pause.For(ctx, r.cfg.Pace.Settle/8) {
 			return ctx.Err()
 		}
 	}
@@ -267,7 +272,7 @@ func (r *Rebuilder) awaitRecorded(ctx context.Context, b packet.Rebuild, missing
 		}
 		r.logWaiting(ctx, &loggedAt, "Rebuild waits for claims or packets to be recorded in MySQL.",
 			slog.Int("lane", b.Lane), slog.Int("claims", len(missing)), slog.Int("packets", len(packets)))
-		if !pause(ctx, rebuildLook) {
+		if !pause.For(ctx, rebuildLook) {
 			return ctx.Err()
 		}
 	}
@@ -283,10 +288,10 @@ const (
 
 // openRuns caches the ids of Temporal's open runs.
 type openRuns struct {
-	starter *Starter
-	mu      sync.Mutex
-	at      time.Time
-	ids     []string
+	from Runs
+	mu   sync.Mutex
+	at   time.Time
+	ids  []string
 }
 
 // list returns the ids, and when the list that found them began. A caller that waited for another
@@ -299,7 +304,7 @@ func (o *openRuns) list(ctx context.Context) (ids []string, at time.Time, err er
 		return o.ids, o.at, nil
 	}
 	now := time.Now()
-	ids, err = o.starter.openRuns(ctx, now.Add(-packetRuns))
+	ids, err = o.from.OpenRuns(ctx, now.Add(-packetRuns))
 	if err != nil {
 		return nil, at, err
 	}

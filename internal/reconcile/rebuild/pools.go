@@ -1,4 +1,4 @@
-package worker
+package rebuild
 
 import (
 	"cmp"
@@ -10,6 +10,7 @@ import (
 
 	"hongbao/internal/failpoint"
 	"hongbao/internal/packet"
+	"hongbao/internal/pause"
 	"hongbao/internal/pool"
 	"hongbao/internal/reconcile"
 )
@@ -27,9 +28,9 @@ const (
 	answeredAfter = 5 * time.Second
 )
 
-// rebuildFromRows replaces the lane's contents in Redis by MySQL's rows. It fails if MySQL was
+// FromRows is the step of Lane that replaces the lane's contents in Redis by MySQL's rows. It fails if MySQL was
 // restored since the rebuild began: missing rows may exist only in Redis (rule R13).
-func (r *Rebuilder) rebuildFromRows(ctx context.Context, b *packet.Rebuild) error {
+func (r *Rebuilder) FromRows(ctx context.Context, b *packet.Rebuild) error {
 	if err := r.heavy.Acquire(ctx, 1); err != nil {
 		return err
 	}
@@ -155,7 +156,7 @@ func (r *Rebuilder) rebuildPool(ctx context.Context, epoch int64, p packet.Rebui
 		if !errors.Is(err, pool.ErrTorn) || try == rebuildTries {
 			return err
 		}
-		if !pause(ctx, rebuildLook) {
+		if !pause.For(ctx, rebuildLook) {
 			return ctx.Err()
 		}
 		fresh, found, rerr := r.cfg.Rows.PoolOf(ctx, p.ID)
