@@ -38,30 +38,6 @@ func (p *Pool) LivePageUnfenced(ctx context.Context, lane int, from time.Time, l
 	return live, nil
 }
 
-// ViewsUnfenced is Views without the fence; unreadable packets are missing.
-//
-// Errors: ErrUnavailable.
-func (p *Pool) ViewsUnfenced(ctx context.Context, ids []string) (map[string]packet.PoolView, error) {
-	found := make([]*redis.MapStringStringCmd, len(ids))
-	_, err := p.rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error {
-		for i, id := range ids {
-			found[i] = pipe.HGetAll(ctx, p.keys.of(id).packet)
-		}
-		return nil
-	})
-	if err != nil && !isReply(err) {
-		return nil, redisError("read packets without the fence", err)
-	}
-	views := make(map[string]packet.PoolView, len(ids))
-	for i, id := range ids {
-		h := &packetHash{now: time.Now(), fields: found[i].Val()}
-		if view, err := h.view(id); err == nil && len(h.fields) > 0 {
-			views[id] = view
-		}
-	}
-	return views, nil
-}
-
 // EligibleUnfenced is Eligible without the fence; an unreadable list is empty.
 //
 // Errors: ErrUnavailable.

@@ -41,6 +41,31 @@ func decodeView(id string, reply []any) (packet.PoolView, error) {
 	return h.view(id)
 }
 
+// ViewsUnfenced is Views without the fence, for a rebuild (R9) and a recovery (R13); unreadable packets
+// are missing.
+//
+// Errors: ErrUnavailable.
+func (p *Pool) ViewsUnfenced(ctx context.Context, ids []string) (map[string]packet.PoolView, error) {
+	found := make([]*redis.MapStringStringCmd, len(ids))
+	_, err := p.rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+		for i, id := range ids {
+			found[i] = pipe.HGetAll(ctx, p.keys.of(id).packet)
+		}
+		return nil
+	})
+	if err != nil && !isReply(err) {
+		return nil, redisError("read packets without the fence", err)
+	}
+	views := make(map[string]packet.PoolView, len(ids))
+	for i, id := range ids {
+		h := &packetHash{now: time.Now(), fields: found[i].Val()}
+		if view, err := h.view(id); err == nil && len(h.fields) > 0 {
+			views[id] = view
+		}
+	}
+	return views, nil
+}
+
 // ClaimedCount returns the number of claimed shares of a packet, from its counter.
 //
 // Errors: ErrNotFound (also for a retired packet), ErrUnavailable, ErrMalformed.

@@ -2,26 +2,12 @@ package recovery
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"hongbao/internal/packet"
 	"hongbao/internal/pool"
 	"hongbao/internal/reconcile"
 )
-
-// readPool returns a packet from Redis, whatever the state of its lane's fence.
-func (r *Recovery) readPool(ctx context.Context, id string) (packet.PoolView, error) {
-	views, err := r.Pools.ViewsUnfenced(ctx, []string{id})
-	if err != nil {
-		return packet.PoolView{}, err
-	}
-	v, found := views[id]
-	if !found {
-		return v, fmt.Errorf("packet %s in Redis: %w", id, packet.ErrNotFound)
-	}
-	return v, nil
-}
 
 // restoreLanes brings the lanes in MySQL up to date with Redis (rules R9 and R13). If Redis has a later
 // epoch, MySQL takes the lane from Redis, unless its pools lack something that MySQL has. Then

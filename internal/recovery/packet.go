@@ -39,7 +39,7 @@ func (r *Recovery) restorePacket(ctx context.Context, id string) error {
 		}
 	}
 	type step = func(ctx context.Context, id string) error
-	steps := []step{r.restorePayments, r.restoreClosing, r.checkUnexplained, r.checkProviderMemory}
+	steps := []step{r.restorePayments, r.restoreClosing, r.leaveUnproven}
 	switch {
 	case !moved:
 	case rec.BooksClosedAt.IsZero():
@@ -71,10 +71,7 @@ func (r *Recovery) checkRejected(ctx context.Context, id string) error {
 	if err := r.restorePayments(ctx, id); err != nil {
 		return err
 	}
-	if err := r.checkUnexplained(ctx, id); err != nil {
-		return err
-	}
-	return r.checkProviderMemory(ctx, id)
+	return r.leaveUnproven(ctx, id)
 }
 
 // endFunding continues a packet in status funding from its charge, and reports whether it is rejected
@@ -150,7 +147,7 @@ func (r *Recovery) restorePayments(ctx context.Context, id string) error {
 		}
 		p, err := r.restorePayment(ctx, paymentID)
 		if errors.Is(err, packet.ErrNotFound) {
-			continue // the refund of a cancel or of a remainder is restored later, or left by checkUnexplained
+			continue // the refund of a cancel or of a remainder is restored later, or left by leaveUnproven
 		}
 		if err == nil && parts.Kind == payout.KindPayout {
 			err = r.restoreCancel(ctx, p)
@@ -259,21 +256,6 @@ func (r *Recovery) closeIfRefundMatches(ctx context.Context, id string, refund p
 	return r.restoreClosing(ctx, id)
 }
 
-// refundOrder returns the order number that refunded a packet's remainder: by the statement the
-// first that moved money, or else the first of the refund, with moved false.
-func (r *Recovery) refundOrder(id string) (no string, moved bool) {
-	refund := payout.ID(payout.KindRefund, id, 0)
-	for candidate, line := range r.statementLines[id] {
-		if line.moved && candidate[:payout.IDLen] == refund && (!moved || candidate < no) {
-			no, moved = candidate, true
-		}
-	}
-	if !moved {
-		no = payout.OrderNo(refund, 1)
-	}
-	return no, moved
-}
-
 // isClosedInRedis reports whether Redis has the tombstone of a closed packet.
 func (r *Recovery) isClosedInRedis(ctx context.Context, id string) (bool, error) {
 	view, err := r.readPool(ctx, id)
@@ -298,32 +280,127 @@ func closeReason(rec packet.Record, now time.Time) packet.CloseReason {
 	return packet.CloseRecalled
 }
 
-// checkUnexplained leaves to staff the order numbers that moved money by the statement and that
-// MySQL still lacks: honoured share conflicts, for example, and contradictions.
-func (r *Recovery) checkUnexplained(ctx context.Context, id string) error {
-	unexplained, err := r.unbookedOrders(ctx, id)
-	for _, no := range unexplained {
-		if err == nil && !r.isUnanswered(no) {
-			err = r.leaveToStaff(ctx, id, no, "the provider's statement has it, and MySQL has no matching payment")
+// maxQueries bounds the queries of one order number; an answer that must be confirmed is queried
+// twice.
+const maxQueries = 4
+
+// restorePayment brings a payment to the provider's state. A noted order number is queried; so is a
+// failed one, which may have been sent again. After a refused, returned or unsent order number
+// the next one is tried, as long as the provider knows another. Errors: packet.ErrNotFound.
+func (r *Recovery) restorePayment(ctx context.Context, id string) (payout.Payment, error) {
+	looked := map[int]int{}
+	for {
+		p, err := r.Store.PaymentRow(ctx, id)
+		if err != nil {
+			return p, err
 		}
+		no := payout.OrderNo(id, p.Attempt)
+		switch p.Status {
+		case payout.StatusCancelled, payout.StatusPaidOutside:
+			return p, nil
+		case payout.StatusPaid:
+			lines := r.statementLines[p.PacketID]
+			returned, later := lines[no].returned, lines[payout.OrderNo(id, p.Attempt+1)].moved
+			if !returned && (!later || looked[p.Attempt] > 0) {
+				return p, r.restoreLaterPaid(ctx, p)
+			}
+		case payout.StatusPending, payout.StatusFailed, payout.StatusReturned:
+			if p.Attempt > 0 && p.Status != payout.StatusReturned && looked[p.Attempt] == 0 {
+				looked[p.Attempt]++
+				if err := r.checkResent(ctx, p); err != nil {
+					return p, err
+				}
+				continue
+			}
+			if more, err := r.restoreNext(ctx, p); err != nil || !more {
+				return p, err
+			}
+			continue
+		}
+		if looked[p.Attempt]++; looked[p.Attempt] > maxQueries {
+			return p, nil // it stays open, and its run continues to query
+		}
+		seen, err := r.queryToSettle(ctx, no)
+		if err != nil {
+			return p, err
+		}
+		if _, err := r.Store.Settle(ctx, seen, no); err != nil {
+			return p, err
+		}
+		switch seen.Kind {
+		case payout.ObsNeverReceived, payout.ObsPending, payout.ObsNeedsRecipient:
+			return r.Store.PaymentRow(ctx, id)
+		}
+	}
+}
+
+// checkResent resets the current order number to unknown if the provider had not received it at
+// the time of the backup and knows it now. For a refused one it settles that money has moved
+// after all.
+func (r *Recovery) checkResent(ctx context.Context, p payout.Payment) error {
+	no := payout.OrderNo(p.ID, p.Attempt)
+	seen, err := r.queryToSettle(ctx, no)
+	if err != nil || seen.Kind == payout.ObsNeverReceived {
+		return err
+	}
+	put, err := r.restoreAttempt(ctx, p, p.Attempt)
+	if err == nil && !put && (seen.Kind == payout.ObsSucceeded || seen.Kind == payout.ObsReturned) {
+		_, err = r.Store.Settle(ctx, seen, no)
 	}
 	return err
 }
 
-// checkProviderMemory leaves a packet to staff whose order numbers may have been sent so long ago
-// that the provider has forgotten them. Its "never received" proves nothing then.
-func (r *Recovery) checkProviderMemory(ctx context.Context, id string) error {
-	if !r.since.Before(r.memoryBegin) {
-		return nil
+// restoreLaterPaid restores later order numbers of a paid payment that moved money too: the
+// provider executed a refused order after all.
+func (r *Recovery) restoreLaterPaid(ctx context.Context, p payout.Payment) error {
+	for n := p.Attempt + 1; ; n++ {
+		no := payout.OrderNo(p.ID, n)
+		if line, ok := r.statementLines[p.PacketID][no]; !ok || !line.moved {
+			return nil
+		}
+		if _, err := r.restoreAttempt(ctx, p, n); err != nil {
+			return err
+		}
+		seen, err := r.queryToSettle(ctx, no)
+		if err != nil {
+			return err
+		}
+		if _, err := r.Store.Settle(ctx, seen, no); err != nil {
+			return err
+		}
 	}
-	rec, err := r.Store.Packet(ctx, id)
-	if err != nil || !rec.CreatedAt.Before(r.memoryBegin) {
-		return err
+}
+
+// restoreNext restores the next order number of a payment if the provider knows it. Order numbers
+// that MySQL has are skipped: an earlier one is current if the provider executed it after its
+// refusal.
+func (r *Recovery) restoreNext(ctx context.Context, p payout.Payment) (bool, error) {
+	for n := p.Attempt + 1; n <= payout.MaxAttempts; n++ {
+		no := payout.OrderNo(p.ID, n)
+		seen, err := r.queryToSettle(ctx, no)
+		if err != nil || seen.Kind == payout.ObsNeverReceived {
+			return false, err
+		}
+		// If MySQL did not have it at the backup, it was sent since.
+		put, err := r.restoreAttempt(ctx, p, n)
+		if errors.Is(err, payout.ErrUndecided) {
+			return false, r.leaveToStaff(ctx, p.PacketID, no, err.Error())
+		}
+		if err == nil {
+			_, err = r.Store.Settle(ctx, seen, no)
+		}
+		if put || err != nil {
+			return err == nil, err
+		}
 	}
-	open, err := r.Store.UnsettledPayments(ctx, id)
-	if err != nil || rec.Stored == packet.StatusClosed && len(open) == 0 {
-		return err
+	return false, nil
+}
+
+// restoreAttempt restores an order number that was sent since the backup.
+func (r *Recovery) restoreAttempt(ctx context.Context, p payout.Payment, no int) (bool, error) {
+	put, err := r.Store.RecoverAttempt(ctx, p.ID, no, r.since, r.Provider.Limits(), r.Provider.EncodeRequest)
+	if put {
+		r.updateReport(func(v *Report) { v.Numbers++ })
 	}
-	return r.leaveToStaff(ctx, id, payout.ID(payout.KindCharge, id, 0),
-		"it is older than the provider's memory of order numbers: look up what was sent and when")
+	return put, err
 }

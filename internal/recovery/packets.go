@@ -3,6 +3,7 @@ package recovery
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -199,4 +200,17 @@ func (r *Recovery) writeShares(ctx context.Context, rec packet.Record) error {
 	}
 	_, err = r.Store.RecoverFund(ctx, rec.ID, shares)
 	return err
+}
+
+// readPool returns a packet from Redis, whatever the state of its lane's fence.
+func (r *Recovery) readPool(ctx context.Context, id string) (packet.PoolView, error) {
+	views, err := r.Pools.ViewsUnfenced(ctx, []string{id})
+	if err != nil {
+		return packet.PoolView{}, err
+	}
+	v, found := views[id]
+	if !found {
+		return v, fmt.Errorf("packet %s in Redis: %w", id, packet.ErrNotFound)
+	}
+	return v, nil
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -143,38 +142,6 @@ type Recovery struct {
 	unanswered     map[string]bool                  // order numbers without a usable answer
 }
 
-// orderMoves is what the statement has about an order number.
-type orderMoves struct {
-	first    time.Time
-	returned bool
-	moved    bool
-}
-
-// Report is the report of a recovery or a dry run.
-type Report struct {
-	DryRun  bool      `json:"dry_run,omitempty"`
-	Ended   bool      `json:"ended"`   // MySQL was restored, and is normal now
-	Since   time.Time `json:"since"`   // start of the provider's statement that was read
-	Lines   int       `json:"lines"`   // statement lines since then
-	Unknown int       `json:"unknown"` // of them, order numbers that MySQL lacked or had not booked
-	Packets int       `json:"packets"` // looked at
-	Made    int       `json:"made"`    // packets that MySQL lacked
-	Claims  int       `json:"claims"`  // claims that MySQL lacked
-	Guessed int       `json:"guessed"` // of them, with a user known only by the account at the provider
-	Asked   int       `json:"asked"`   // queries of the provider
-	Numbers int       `json:"numbers"` // order numbers restored
-	Cancels int       `json:"cancels"` // cancels restored
-	Closed  int       `json:"closed"`  // packets whose closing was restored
-	Raised  int       `json:"raised"`  // lanes with a later epoch in Redis than in MySQL
-	Shut    int       `json:"shut"`    // lanes to be rebuilt from MySQL
-	// Undecided is what staff must decide; each is a break of kind restored.
-	Undecided []string `json:"undecided,omitempty"`
-	// Held is the number of packets held for it, and HeldAmount the sum of their total amounts.
-	Held       int               `json:"held"`
-	HeldAmount money.Fen         `json:"held_amount"`
-	Books      payout.MySQLState `json:"-"`
-}
-
 const (
 	// recoverMargin is how much earlier than MySQL's last heartbeat the statement is read,
 	// because clocks differ.
@@ -296,86 +263,6 @@ func (r *Recovery) awaitLanding(ctx context.Context, b payout.MySQLState) error 
 	return nil
 }
 
-// readStatement stores what moved since the backup, by packet.
-func (r *Recovery) readStatement(ctx context.Context) error {
-	r.statementLines = map[string]map[string]orderMoves{}
-	zone := r.Provider.Zone()
-	last := payout.DayOf(r.began, zone)
-	for day := payout.DayOf(r.since, zone); day <= last; day = day.Add(1) {
-		for after := ""; ; {
-			page, err := r.Provider.Statement(ctx, day, after)
-			if err != nil {
-				return err
-			}
-			for _, l := range page.Lines {
-				r.addLine(l)
-			}
-			if after = page.Next; after == "" {
-				break
-			}
-		}
-	}
-	return r.dropBookedLines(ctx)
-}
-
-func (r *Recovery) addLine(l payout.StatementLine) {
-	parts, err := payout.Parse(l.OrderNo)
-	if l.At.Before(r.since) || err != nil || parts.Attempt == 0 { // not ours: reconciliation reports it
-		return
-	}
-	r.report.Lines++
-	of := r.statementLines[parts.PacketID]
-	if of == nil {
-		of = map[string]orderMoves{}
-		r.statementLines[parts.PacketID] = of
-	}
-	m, seen := of[l.OrderNo]
-	if !seen {
-		m.first = l.At
-	}
-	if l.Op == payout.OpReturn {
-		m.returned = true
-	} else {
-		m.moved = true
-	}
-	of[l.OrderNo] = m
-}
-
-// dropBookedLines drops lines that MySQL has booked.
-func (r *Recovery) dropBookedLines(ctx context.Context) error {
-	for id, of := range r.statementLines {
-		unknown, err := r.unbookedOrders(ctx, id)
-		if err != nil {
-			return err
-		}
-		r.report.Unknown += len(unknown)
-		maps.DeleteFunc(of, func(no string, _ orderMoves) bool { return !slices.Contains(unknown, no) })
-		if len(of) == 0 {
-			delete(r.statementLines, id)
-		}
-	}
-	return nil
-}
-
-// unbookedOrders lists the order numbers of a packet's lines that MySQL does not have as the
-// statement does.
-func (r *Recovery) unbookedOrders(ctx context.Context, packetID string) ([]string, error) {
-	of := r.statementLines[packetID]
-	var out []string
-	for some := range slices.Chunk(slices.Sorted(maps.Keys(of)), recoverPage) {
-		known, err := r.Store.FindOrders(ctx, some)
-		if err != nil {
-			return nil, err
-		}
-		for _, no := range some {
-			if k, ok := known[no]; !ok || of[no].moved && !k.Booked || of[no].returned && !k.ReturnBooked {
-				out = append(out, no)
-			}
-		}
-	}
-	return out, nil
-}
-
 // restoreEach restores packets, some concurrently.
 func (r *Recovery) restoreEach(ctx context.Context, ids []string) error {
 	group, gctx := errgroup.WithContext(ctx)
@@ -398,11 +285,4 @@ func (r *Recovery) restoreEach(ctx context.Context, ids []string) error {
 		return err
 	}
 	return r.leaveUnanswered(ctx)
-}
-
-// updateReport changes the report under its lock.
-func (r *Recovery) updateReport(count func(*Report)) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	count(&r.report)
 }
