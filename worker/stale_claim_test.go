@@ -139,3 +139,27 @@ func TestR9_StaleClaims(t *testing.T) {
 		})
 	}
 }
+
+// TestR9_StaleClaimWithoutRun: the run of a stale claim ends between its write to the pool and its write to
+// MySQL. The counts of claims agree, and the watch records the claim as a share conflict.
+func TestR9_StaleClaimWithoutRun(t *testing.T) {
+	t.Parallel()
+	r, _ := newR9Rig(t)
+	ctx := t.Context()
+	c := &staleCase{rig: r, p: r.create(t, spec{total: 1000, count: 10})}
+	r.awaitOpen(t, c.p.ID)
+	r.stop() // the hand-off stays in Redis and is lost with it
+	c.stale = r.grab(t, c.p.ID, "lost").Claim
+	r.flush(t)
+	_, r.stop = r.startWorker(t)
+	r.awaitRebuilt(t, harness.Lanes-1)
+	if _, result, err := r.pool.KeepStaleClaim(ctx, c.stale); result != packet.StaleKept || err != nil {
+		t.Fatalf("%s, %v", result, err)
+	}
+	wait.Until(t, "the stale claim is recorded", func() bool {
+		users := must(r.store.ShareConflictUsers(ctx, c.p.ID))(t)
+		return len(users) == 1 && users[0] == c.stale.UserID
+	})
+	c.conflicts(t, 1, payout.DecisionRetry)
+	r.acknowledged(t, c.stale)
+}

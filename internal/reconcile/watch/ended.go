@@ -104,7 +104,8 @@ func (w *Watch) claimEnded(ctx context.Context, packetID, user string) error {
 		return err
 	}
 	return reconcile.DiffClaims(ctx, w.cfg.Store, reconcile.Normal, packetID, []packet.Claim{c}, func(repairs []reconcile.Repair) error {
-		return w.startWinners(ctx, view, repairs, &missingResult{})
+		_, err := w.startWinner(ctx, view, repairs[0])
+		return err
 	})
 }
 

@@ -375,7 +375,7 @@ func (w *Watch) startWinners(ctx context.Context, view packet.PoolView, repairs 
 			continue // first seen: a run that has just started may be recording it
 		}
 		n.asked++
-		started, err := activities.RepairClaim(ctx, w.cfg.Runs, w.cfg.Store, r, view.Packet.App, w.cfg.Runs.Provider())
+		started, err := w.startWinner(ctx, view, r)
 		if activities.StoreUnavailable(err) {
 			return err
 		}
@@ -384,8 +384,16 @@ func (w *Watch) startWinners(ctx context.Context, view packet.PoolView, repairs 
 		}
 		if started {
 			n.started++
-			w.repaired(ctx, RepairWinner, c.PacketID+"/"+c.UserID)
 		}
 	}
 	return failed
+}
+
+// startWinner starts the payout of a winner without a row.
+func (w *Watch) startWinner(ctx context.Context, view packet.PoolView, r reconcile.Repair) (started bool, err error) {
+	started, err = activities.RepairClaim(ctx, w.cfg.Runs, w.cfg.Store, r, view.Packet.App, w.cfg.Runs.Provider())
+	if started {
+		w.repaired(ctx, RepairWinner, r.Claim.PacketID+"/"+r.Claim.UserID)
+	}
+	return started, err
 }
