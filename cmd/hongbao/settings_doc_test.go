@@ -16,7 +16,8 @@ func settingsDocument() string {
 	var b strings.Builder
 	b.WriteString("# Configuration\n\nEvery command takes its settings as flags or from the environment; a flag beats the environment, the " +
 		"environment beats the default.\n`HONGBAO_ENV_FILE` names a file of lines NAME='value', such as the dev.env of the " +
-		"local stack, for variables that are not set.\nAn unknown `HONGBAO_*` variable, a value out of range and settings that contradict each other are " +
+		"local stack, for variables that are not set.\n" +
+		"An unknown `HONGBAO_*` variable, a value out of range and settings that contradict each other are " +
 		"errors at start that name the key;\nunder `hongbao dev` and its commands (`make run`) an unknown variable is a warning, and the " +
 		"parts of the stack do not get it.\nSecrets are never printed. Generated from `cmd/hongbao/settings.go`: `go test ./cmd/hongbao -run " +
 		"TestSettingsDocument -update`.\n")
