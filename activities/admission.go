@@ -56,7 +56,7 @@ type Admission struct {
 	logger   *slog.Logger
 
 	mu              sync.Mutex
-	breakers        map[payout.Op]*payout.Breaker
+	breakers        map[payout.Op]*Breaker
 	opened          map[opened]int
 	deferred        map[string]deferredSend
 	swept           time.Time
@@ -81,7 +81,7 @@ func NewAdmission(provider string, pacer Throttle, logger *slog.Logger) *Admissi
 		logger = slog.Default()
 	}
 	g := &Admission{provider: provider, throttle: pacer, logger: logger, Now: time.Now, Spread: rand.N[time.Duration],
-		breakers: map[payout.Op]*payout.Breaker{}, opened: map[opened]int{}, deferred: map[string]deferredSend{}}
+		breakers: map[payout.Op]*Breaker{}, opened: map[opened]int{}, deferred: map[string]deferredSend{}}
 	for _, op := range []payout.Op{payout.OpCharge, payout.OpTransfer, payout.OpRefund} {
 		g.breaker(op)
 	}
@@ -90,10 +90,10 @@ func NewAdmission(provider string, pacer Throttle, logger *slog.Logger) *Admissi
 
 // breaker returns the breaker of an operation. Each has its own: a low balance stops payouts, not
 // charges, which bring money in.
-func (g *Admission) breaker(op payout.Op) *payout.Breaker {
+func (g *Admission) breaker(op payout.Op) *Breaker {
 	b := g.breakers[op]
 	if b == nil {
-		b = new(payout.Breaker)
+		b = new(Breaker)
 		g.breakers[op] = b
 	}
 	return b

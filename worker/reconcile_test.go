@@ -72,7 +72,7 @@ func exec(t *testing.T, db *sql.DB, rows int64, text string, args ...any) {
 // statement. Nothing counts as in flight then.
 type aged struct{ activities.Statements }
 
-const agedBy = 2 * payout.InFlightAge
+const agedBy = 2 * staff.InFlightAge
 
 func (a aged) Statement(ctx context.Context, day payout.Day, after string) (payout.StatementPage, error) {
 	page, err := a.Statements.Statement(ctx, day, after)

@@ -85,7 +85,13 @@ func (k TransferKind) Accounts() (debit, credit Account) {
 // Op is the operation that a provider's statement lists for a transfer of this kind and a payment
 // of the kind of; "": no movement at a provider.
 func (k TransferKind) Op(of Kind) Op {
-	return BookedMovement{Transfer: Transfer{Kind: k}, Payment: Payment{Kind: of}}.Op()
+	switch k {
+	case PostCharge, PostPaid, PostRefunded, PostSecondSuccess:
+		return OpOf(of)
+	case PostReturned, PostRefundReturned, PostSecondReturned, PostChargeReturned:
+		return OpReturn
+	}
+	return ""
 }
 
 // NeverNegative are the accounts that hold only what was put into them before.
@@ -133,53 +139,6 @@ func ReturnTransfer(k Kind) TransferKind {
 		return PostReturned
 	}
 }
-
-// Break (差异) is a difference that staff have to resolve.
-type Break struct {
-	Kind    BreakKind
-	OrderNo string
-	UserID  string // the user of a share conflict
-	Detail  string
-}
-
-// BreakKind names a difference.
-type BreakKind string
-
-// The breaks that are found without a statement.
-const (
-	// BreakMismatch: an answer names another order number, account or amount than the stored
-	// request.
-	BreakMismatch BreakKind = "mismatch"
-	// BreakContradiction: definite statements of the provider about one order number disagree.
-	BreakContradiction BreakKind = "contradiction"
-	// BreakSecondSuccess: money moved under a superseded order number, or after a cancel or
-	// mark-paid.
-	BreakSecondSuccess BreakKind = "second_success"
-	// BreakLateSuccess: money moved after the payment had failed.
-	BreakLateSuccess BreakKind = "late_success"
-	// BreakForgotten: the provider no longer knows an order number that it had accepted.
-	BreakForgotten BreakKind = "forgotten"
-	// BreakOutcomeUnknown: the provider may have forgotten an order number of an open payment, and has not
-	// reported its outcome. Staff state what became of its money, or decide without it (rule R5).
-	BreakOutcomeUnknown BreakKind = "outcome_unknown"
-	// BreakShareConflict: a claim of the pool cannot be recorded (rule R10).
-	BreakShareConflict BreakKind = "share_conflict"
-	// BreakRestored: recovery could not decide about a packet after a restore of MySQL. Sends,
-	// closing and decisions of the packet wait until staff have resolved it (rule R13).
-	BreakRestored BreakKind = "restored"
-	// BreakPoolLost: Redis lost acknowledged grabs, and their users are not known (rule R9).
-	BreakPoolLost BreakKind = "pool_lost"
-)
-
-// MachineBreaks lists the breaks that are found without a provider's statement.
-var MachineBreaks = []BreakKind{BreakMismatch, BreakContradiction, BreakSecondSuccess, BreakLateSuccess, BreakForgotten,
-	BreakOutcomeUnknown, BreakShareConflict, BreakRestored, BreakPoolLost}
-
-// OrderBreaks lists the breaks about an order number, the most serious first. One bad order is one
-// break, of the first kind that applies; its detail lists the other findings.
-var OrderBreaks = []BreakKind{BreakSecondSuccess, BreakLateSuccess, BreakMismatch, BreakContradiction, BreakForgotten, BreakForeignOrder,
-	BreakOpDiffers, BreakMovedTwice, BreakAccountDiffers, BreakAmountDiffers, BreakSuperseded, BreakReturnNotBooked, BreakNotBooked,
-	BreakNotInStatement, BreakOutcomeUnknown}
 
 // Imbalanced reports whether a packet's balances cannot be right: an account of NeverNegative is
 // below zero, or the parts do not sum to the whole.

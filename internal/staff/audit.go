@@ -1,7 +1,8 @@
 // Package staff holds what people read and write about the money: their writes and the audit of
 // them, decisions and approvals, what the release of a hold lets go, lists, the overview and the
-// timelines, reconciliations with their breaks, the day-end close, the proof of the ledger, and how
-// long rows are kept. It is pure, and no rule of payout depends on it.
+// timelines, reconciliations with their breaks and the comparison with a statement, the day-end
+// close, the proof of the ledger, and how long rows are kept. It is pure, and no rule of payout
+// depends on it.
 package staff
 
 import (

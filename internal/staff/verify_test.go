@@ -28,7 +28,8 @@ func (b *folio) post(kind payout.TransferKind, orderNo string, amount money.Fen)
 }
 
 func (b *folio) add(kind payout.Kind, n int, amount money.Fen, status payout.Status, attempts ...LedgerAttempt) *LedgerPayment {
-	p := LedgerPayment{ID: payout.ID(kind, booksID, n), PacketID: booksID, Kind: kind, UserID: string(rune('a' + n)), Amount: amount, Status: status,
+	p := LedgerPayment{ID: payout.ID(kind, booksID, n), PacketID: booksID, Kind: kind, UserID: string(rune('a' + n)), Amount: amount,
+		Status:   status,
 		Attempts: attempts}
 	if !status.Open() {
 		p.SettledAt = booksAt

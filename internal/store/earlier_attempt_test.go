@@ -281,7 +281,7 @@ func TestR4_RestatedLine(t *testing.T) {
 	settle(t, x.s, payout.SourceSend, o.OrderNo, payout.ObsSucceeded)
 	x.add(o.Op, o.OrderNo, "u", 101, x.s.Now()) // one fen more than was requested
 	day := payout.DayOf(x.s.Now(), time.UTC)
-	x.c.pass(24*time.Hour + 2*payout.InFlightAge)
+	x.c.pass(24*time.Hour + 2*staff.InFlightAge)
 	x.reconcile(day)
 	x.want(x.breaks(false), "amount_differs "+o.OrderNo)
 	x.c.pass(time.Minute)

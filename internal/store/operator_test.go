@@ -140,7 +140,7 @@ func TestR12_MovedByTwo(t *testing.T) {
 		t.Fatalf("nothing shows it: %d %s", a.Status, a.Body)
 	}
 	x.add(o.Op, o.OrderNo, "u", 100, x.s.Now())
-	x.c.pass(2 * payout.InFlightAge)
+	x.c.pass(2 * staff.InFlightAge)
 	x.reconcile(payout.DayOf(x.s.Now(), time.UTC))
 	waiting := states(t, x.s, broken, payout.DecisionMoved)
 	// The line has gone before the second person: nothing is booked, and the decision ends.
@@ -190,7 +190,7 @@ func TestMovedAfterReject(t *testing.T) {
 		t.Errorf("a charge: %d %s", a.Status, a.Body)
 	}
 	x.add(charge.Op, charge.OrderNo, p.SenderID, 100, x.s.Now())
-	x.c.pass(2 * payout.InFlightAge)
+	x.c.pass(2 * staff.InFlightAge)
 	x.reconcile(payout.DayOf(x.s.Now(), time.UTC))
 	confirms(t, x.s, states(t, x.s, broken, payout.DecisionMoved))
 	refund := statusOf(t, x.s, payout.ID(payout.KindRefund, p.ID, 0))

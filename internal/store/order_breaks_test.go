@@ -47,7 +47,7 @@ func TestOneBadOrderIsOneBreak(t *testing.T) {
 	_, err := x.s.Settle(t.Context(), o, mismatched.OrderNo)
 	must(t, err)
 	x.add(mismatched.Op, mismatched.OrderNo, "u", 100, x.s.Now())
-	x.c.pass(2 * payout.InFlightAge)
+	x.c.pass(2 * staff.InFlightAge)
 	for range 2 {
 		if r := x.reconcile(today()); r.Breaks != 3 {
 			t.Errorf("%d breaks of three orders: %q", r.Breaks, x.breaks(false))
@@ -110,7 +110,7 @@ func TestMoreSevereBreakWins(t *testing.T) {
 	w := by(t, x.s, staff.Write{Owner: "li.na", Role: "finance", Route: "POST /x", Key: "k", BodyHash: "h", Reason: "seen"})
 	_, err = x.s.ResolveBreak(t.Context(), w, b.ID, func(staff.BreakRow) (int, []byte) { return 200, []byte("{}") })
 	must(t, err)
-	x.c.pass(2 * payout.InFlightAge)
+	x.c.pass(2 * staff.InFlightAge)
 	x.reconcile(payout.DayOf(x.s.Now(), time.UTC))
 	x.one(payout.BreakNotInStatement, o.OrderNo, 100)
 }

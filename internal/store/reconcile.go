@@ -24,7 +24,7 @@ type finding struct {
 
 // noteFinding stores a break found by a reconciliation. Found again by the same run it changes
 // nothing. A break resolved by reconciliation is reopened.
-func (tx tx) noteFinding(r staff.Reconciliation, ours *payout.BookedOrder, f finding) error {
+func (tx tx) noteFinding(r staff.Reconciliation, ours *staff.BookedOrder, f finding) error {
 	var packetID, paymentID string
 	if parts, err := payout.Parse(f.OrderNo); err == nil && ours != nil {
 		packetID, paymentID = parts.PacketID, parts.PaymentID
@@ -216,7 +216,7 @@ func (s *Store) ComparePostings(ctx context.Context, r staff.Reconciliation, zon
 		for _, l := range both.lines[row.OrderNo] {
 			lines = append(lines, l.line())
 		}
-		j := payout.CompareTransfer(p, lines, read, zone, r.StartedAt)
+		j := staff.CompareTransfer(p, lines, read, zone, r.StartedAt)
 		page.Unread = append(page.Unread, j.Unread...)
 		if j.Break != nil {
 			page.AddMissing(p.Op(), p.Amount)
@@ -240,8 +240,8 @@ func (s *Store) ComparePostings(ctx context.Context, r staff.Reconciliation, zon
 
 // movement returns a transfer with its payment, and whether it is of the provider. Without a payment
 // row the order number decides.
-func (o orders) movement(row transferRow, provider string) (payout.BookedMovement, bool) {
-	p := payout.BookedMovement{At: row.CreatedAt.UTC(), Transfer: payout.Transfer{Kind: payout.TransferKind(row.Kind),
+func (o orders) movement(row transferRow, provider string) (staff.BookedMovement, bool) {
+	p := staff.BookedMovement{At: row.CreatedAt.UTC(), Transfer: payout.Transfer{Kind: payout.TransferKind(row.Kind),
 		Debit:  payout.Account(row.Debit),
 		Credit: payout.Account(row.Credit), Amount: money.Fen(row.Amount), OrderNo: row.OrderNo}}
 	if b := o.booked[row.OrderNo]; b != nil {

@@ -167,7 +167,7 @@ func TestReconcileAgrees(t *testing.T) {
 		x.add(payout.OpReturn, o.OrderNo, "u", 100, x.s.Now())
 		settle(t, x.s, payout.SourceQuery, o.OrderNo, payout.ObsReturned)
 	}
-	x.c.pass(2 * payout.InFlightAge)
+	x.c.pass(2 * staff.InFlightAge)
 	r := x.reconcile(payout.DayOf(x.s.Now(), time.UTC))
 	x.want(x.breaks(false))
 	if r.Lines != 9 || r.Matched != 9 || r.InFlight+r.Breaks+r.Repaired != 0 || !r.Provisional {
@@ -238,7 +238,7 @@ func TestReconcileRepairsByQuery(t *testing.T) {
 	if x.want(x.breaks(false)); young.InFlight != 1 || young.Breaks != 0 {
 		t.Errorf("in flight: %+v", young)
 	}
-	x.c.pass(2 * payout.InFlightAge)
+	x.c.pass(2 * staff.InFlightAge)
 	first := x.reconcile(payout.DayOf(x.s.Now(), time.UTC))
 	x.want(x.breaks(false), "not_booked "+o.OrderNo)
 	if sum := x.sums(first, payout.OpTransfer); first.Breaks != 1 || first.Repaired != 0 || sum.Provider.Amount != 100 ||
@@ -325,7 +325,7 @@ func TestReconcileMoneyUnderOtherNumbers(t *testing.T) {
 	x.add(o.Op, payout.OrderNo(later, 2), "u", 100, x.s.Now())
 	x.add(payout.OpRefund, chargeOf(o.OrderNo), "sender", 100, x.s.Now())
 	old := x.superseded()
-	x.c.pass(2 * payout.InFlightAge)
+	x.c.pass(2 * staff.InFlightAge)
 	r := x.reconcile(payout.DayOf(x.s.Now(), time.UTC))
 	x.want(x.breaks(false), "moved_twice "+o.OrderNo, "foreign_order NotOurs4711", "foreign_order "+other, "foreign_order "+
 		payout.OrderNo(later, 2),
@@ -407,7 +407,7 @@ func TestReconcileBookedAndNotInStatement(t *testing.T) {
 	if x.reconcile(day); len(x.breaks(false)) != 0 {
 		t.Errorf("in flight: %q", x.breaks(false))
 	}
-	x.c.pass(2 * payout.InFlightAge)
+	x.c.pass(2 * staff.InFlightAge)
 	r := x.reconcile(day)
 	x.want(x.breaks(false), "not_in_statement "+o.OrderNo)
 	if sum := x.sums(r, payout.OpTransfer); r.Breaks != 1 || sum.Provider.Count != 0 || sum.Books != (staff.Sum{Count: 1, Amount: 100}) {
@@ -435,7 +435,7 @@ func TestResolvedBreakStaysResolved(t *testing.T) {
 	o := x.owing()
 	x.paid(o, 100, "u")
 	x.add(o.Op, o.OrderNo, "u", 100, x.s.Now())
-	x.c.pass(2 * payout.InFlightAge)
+	x.c.pass(2 * staff.InFlightAge)
 	day := payout.DayOf(x.s.Now(), time.UTC)
 	x.reconcile(day)
 	rows, err := x.s.Breaks(t.Context(), staff.BreakFilter{Kind: payout.BreakMovedTwice, Limit: 10})
@@ -472,7 +472,7 @@ func TestResolvedBreakStaysResolved(t *testing.T) {
 	}
 	x.want(x.breaks(false))
 	x.add(o.Op, o.OrderNo, "u", 100, x.s.Now())
-	x.c.pass(2 * payout.InFlightAge)
+	x.c.pass(2 * staff.InFlightAge)
 	if r := x.reconcile(day); r.Breaks != 1 {
 		t.Errorf("%+v", r)
 	}
@@ -516,7 +516,7 @@ func TestOneActiveReconciliationADay(t *testing.T) {
 	if again, err := s.DueReconciliations(ctx, time.Minute, 10); err != nil || len(again) != 0 {
 		t.Errorf("put off: %+v, %v", again, err)
 	}
-	end := s.Now().Add(-payout.InFlightAge)
+	end := s.Now().Add(-staff.InFlightAge)
 	for range 2 {
 		r, err := s.BeginReconciliation(ctx, ids[0], end)
 		if err != nil || r.Status != staff.ReconciliationRunning || r.Provisional || !r.StartedAt.After(r.CreatedAt) {
@@ -632,7 +632,7 @@ func TestBreakOfManyLines(t *testing.T) {
 		x.add(o.Op, "NotOurs4711", "v", fen, x.s.Now())
 		x.add(payout.OpRefund, "NotOurs4712", "v", 1, x.s.Now())
 	}
-	x.c.pass(2 * payout.InFlightAge)
+	x.c.pass(2 * staff.InFlightAge)
 	first := payout.DayOf(x.s.Now(), time.UTC)
 	amounts := func(want map[string]money.Fen) {
 		t.Helper()
@@ -658,7 +658,7 @@ func TestBreakOfManyLines(t *testing.T) {
 	}
 	x.c.pass(24 * time.Hour)
 	x.add(o.Op, "NotOurs4711", "v", 4000, x.s.Now())
-	x.c.pass(2 * payout.InFlightAge)
+	x.c.pass(2 * staff.InFlightAge)
 	x.reconcile(first.Add(1))
 	want["foreign_order NotOurs4711"] = 4675
 	amounts(want)

@@ -139,7 +139,7 @@ func (s *Store) DueReconciliations(ctx context.Context, again time.Duration, lim
 func (s *Store) BeginReconciliation(ctx context.Context, id string, dayEnd time.Time) (staff.Reconciliation, error) {
 	err := s.inTx(ctx, failpoint.Administration, func(tx tx) error {
 		began := tx.Exec("UPDATE reconciliations SET status = 'running', started_at = ?, provisional = ? WHERE id = ? AND status = 'requested'",
-			tx.now, tx.now.Before(dayEnd.Add(payout.InFlightAge)), id)
+			tx.now, tx.now.Before(dayEnd.Add(staff.InFlightAge)), id)
 		if began.Error == nil && began.RowsAffected == 0 {
 			slog.InfoContext(ctx, "Reconciliation has already begun.", slog.String("reconciliation_id", id))
 		}

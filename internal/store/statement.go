@@ -116,13 +116,13 @@ func (s *Store) SealStatement(ctx context.Context, runID string, by payout.Adapt
 
 // orders is what MySQL and the statements have of some order numbers.
 type orders struct {
-	booked map[string]*payout.BookedOrder
+	booked map[string]*staff.BookedOrder
 	lines  map[string][]lineRow // in order of arrival
 }
 
 // loadOrders reads both sides of some order numbers.
 func (tx tx) loadOrders(provider string, numbers []string) (orders, error) {
-	o := orders{booked: map[string]*payout.BookedOrder{}, lines: map[string][]lineRow{}}
+	o := orders{booked: map[string]*staff.BookedOrder{}, lines: map[string][]lineRow{}}
 	var ids, ours []string
 	for _, no := range numbers {
 		if parts, err := payout.Parse(no); err == nil && parts.Attempt > 0 {
@@ -160,7 +160,7 @@ func (tx tx) loadBooked(o *orders, ids, numbers []string) error {
 	}
 	for _, a := range attempts {
 		if p, ok := byID[a.PaymentID]; ok {
-			o.booked[a.OrderNo] = &payout.BookedOrder{Payment: p, Attempt: a.attempt()}
+			o.booked[a.OrderNo] = &staff.BookedOrder{Payment: p, Attempt: a.attempt()}
 		}
 	}
 	var posts []transferRow
@@ -172,7 +172,7 @@ func (tx tx) loadBooked(o *orders, ids, numbers []string) error {
 		if b == nil {
 			continue
 		}
-		switch (payout.BookedMovement{Transfer: payout.Transfer{Kind: payout.TransferKind(post.Kind)}, Payment: b.Payment}).Op() {
+		switch (staff.BookedMovement{Transfer: payout.Transfer{Kind: payout.TransferKind(post.Kind)}, Payment: b.Payment}).Op() {
 		case "":
 		case payout.OpReturn:
 			b.Returned += money.Fen(post.Amount)
@@ -186,7 +186,7 @@ func (tx tx) loadBooked(o *orders, ids, numbers []string) error {
 // judged is a statement line with its verdict.
 type judged struct {
 	line    lineRow
-	verdict payout.LineVerdict
+	verdict staff.LineVerdict
 	// same are all lines of the order number with the same break, this one included.
 	same map[payout.BreakKind]staff.Sum
 }
@@ -198,7 +198,7 @@ func (o orders) judge(provider, orderNo string, asOf time.Time) []judged {
 	same := map[payout.BreakKind]staff.Sum{}
 	for _, row := range o.lines[orderNo] {
 		l := row.line()
-		v := payout.CompareLine(provider, l, before, o.booked[orderNo], asOf)
+		v := staff.CompareLine(provider, l, before, o.booked[orderNo], asOf)
 		out = append(out, judged{row, v, same})
 		before = append(before, l)
 		for _, b := range v.Breaks {

@@ -1,24 +1,26 @@
-package payout
+package activities
 
 import (
 	"fmt"
 	"testing"
 	"time"
+
+	"hongbao/internal/payout"
 )
 
-var lowBalance = Observation{Kind: ObsRetryAfter, Code: CodeLowBalance}
+var lowBalance = payout.Observation{Kind: payout.ObsRetryAfter, Code: payout.CodeLowBalance}
 
 // at returns an observation of a send that began now.
-func at(o Observation, now time.Time) Observation {
+func at(o payout.Observation, now time.Time) payout.Observation {
 	o.StartedAt = now
 	return o
 }
 
 // troubled returns a breaker opened by observations of this kind.
-func troubled(t *testing.T, o Observation, now time.Time) *Breaker {
+func troubled(t *testing.T, o payout.Observation, now time.Time) *Breaker {
 	t.Helper()
 	b := new(Breaker)
-	for i := 0; b.Cause() == TroubleNone; i++ {
+	for i := 0; b.Cause() == payout.TroubleNone; i++ {
 		if i > outagePayments*outageCalls {
 			t.Fatal("the breaker does not open")
 		}
@@ -30,43 +32,19 @@ func troubled(t *testing.T, o Observation, now time.Time) *Breaker {
 	return b
 }
 
-func TestTroubleOf(t *testing.T) {
-	for _, tc := range []struct {
-		o    Observation
-		want Trouble
-		says bool
-	}{
-		{Observation{Kind: ObsSucceeded}, TroubleNone, true},
-		{Observation{Kind: ObsPending}, TroubleNone, true},
-		{Observation{Kind: ObsNeedsRecipient}, TroubleNone, true},
-		{Observation{Kind: ObsReturned}, TroubleNone, true},
-		{Observation{Kind: ObsDeclined, Code: "account_frozen"}, TroubleNone, true},
-		{lowBalance, TroubleLowBalance, true},
-		{Observation{Kind: ObsRetryAfter, Code: CodeRateLimited}, TroubleNone, false},
-		{Observation{Kind: ObsRetryAfter, Code: "unauthenticated"}, TroubleOutage, true},
-		{Observation{Kind: ObsNoAnswer, Code: "http_500"}, TroubleOutage, true},
-		{Observation{Kind: ObsNoAnswer, Code: "timeout"}, TroubleOutage, true},
-		{Observation{Kind: ObsNotSent, Code: "connection"}, TroubleOutage, true},
-	} {
-		if got, says := TroubleOf(tc.o); got != tc.want || says != tc.says {
-			t.Errorf("%s %s: %q %v, want %q %v", tc.o.Kind, tc.o.Code, got, says, tc.want, tc.says)
-		}
-	}
-}
-
 // TestBreakerOpens: failures of different payments open it, those of one payment never do, and a
 // good answer resets the count.
 func TestBreakerOpens(t *testing.T) {
 	now := time.Unix(1e9, 0)
-	silent := Observation{Kind: ObsNoAnswer}
-	good := Observation{Kind: ObsSucceeded}
-	limited := Observation{Kind: ObsRetryAfter, Code: CodeRateLimited}
+	silent := payout.Observation{Kind: payout.ObsNoAnswer}
+	good := payout.Observation{Kind: payout.ObsSucceeded}
+	limited := payout.Observation{Kind: payout.ObsRetryAfter, Code: payout.CodeRateLimited}
 	type said struct {
 		payment string
-		o       Observation
+		o       payout.Observation
 		after   time.Duration
 	}
-	row := func(o Observation, payments ...string) (out []said) {
+	row := func(o payout.Observation, payments ...string) (out []said) {
 		for _, p := range payments {
 			out = append(out, said{p, o, 0})
 		}
@@ -78,27 +56,28 @@ func TestBreakerOpens(t *testing.T) {
 		}
 		return out
 	}
-	thrice := func(o Observation, payments ...string) (out []said) {
+	thrice := func(o payout.Observation, payments ...string) (out []said) {
 		return join(row(o, payments...), row(o, payments...), row(o, payments...))
 	}
 	for name, tc := range map[string]struct {
 		said []said
-		want Trouble
+		want payout.Trouble
 	}{
-		"low balance of three":         {row(lowBalance, "a", "b", "c"), TroubleLowBalance},
-		"low balance of two":           {row(lowBalance, "a", "b", "a", "b"), TroubleNone},
-		"silence of five, thrice each": {thrice(silent, "a", "b", "c", "d", "e"), TroubleOutage},
+		"low balance of three":         {row(lowBalance, "a", "b", "c"), payout.TroubleLowBalance},
+		"low balance of two":           {row(lowBalance, "a", "b", "a", "b"), payout.TroubleNone},
+		"silence of five, thrice each": {thrice(silent, "a", "b", "c", "d", "e"), payout.TroubleOutage},
 		"silence of many, twice each": {join(row(silent, "a", "b", "c", "d", "e", "f", "g"),
-			row(silent, "a", "b", "c", "d", "e", "f", "g")), TroubleNone},
-		"silence of four":         {join(thrice(silent, "a", "b", "c", "d"), row(silent, "d", "c")), TroubleNone},
-		"one payment, many times": {row(silent, "a", "a", "a", "a", "a", "a", "a"), TroubleNone},
-		"a good answer between":   {join(thrice(silent, "a", "b", "c"), row(good, "z"), thrice(silent, "d", "e")), TroubleNone},
-		"a refusal between": {join(row(lowBalance, "a", "b"), row(Observation{Kind: ObsDeclined}, "z"), row(lowBalance, "c")),
-			TroubleNone},
-		"a rate limit between says nothing": {join(thrice(silent, "a", "b", "c", "d"), row(limited, "z"), thrice(silent, "e")), TroubleOutage},
+			row(silent, "a", "b", "c", "d", "e", "f", "g")), payout.TroubleNone},
+		"silence of four":         {join(thrice(silent, "a", "b", "c", "d"), row(silent, "d", "c")), payout.TroubleNone},
+		"one payment, many times": {row(silent, "a", "a", "a", "a", "a", "a", "a"), payout.TroubleNone},
+		"a good answer between":   {join(thrice(silent, "a", "b", "c"), row(good, "z"), thrice(silent, "d", "e")), payout.TroubleNone},
+		"a refusal between": {join(row(lowBalance, "a", "b"), row(payout.Observation{Kind: payout.ObsDeclined}, "z"), row(lowBalance, "c")),
+			payout.TroubleNone},
+		"a rate limit between says nothing": {join(thrice(silent, "a", "b", "c", "d"), row(limited, "z"), thrice(silent, "e")),
+			payout.TroubleOutage},
 		"too long ago": {join(thrice(silent, "a", "b", "c", "d"), row(silent, "e", "e"),
-			[]said{{"e", silent, failureWindow + time.Second}}), TroubleNone},
-		"two kinds": {join(row(lowBalance, "a", "b"), row(silent, "c"), row(lowBalance, "d")), TroubleNone},
+			[]said{{"e", silent, failureWindow + time.Second}}), payout.TroubleNone},
+		"two kinds": {join(row(lowBalance, "a", "b"), row(silent, "c"), row(lowBalance, "d")), payout.TroubleNone},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := new(Breaker)
@@ -110,7 +89,7 @@ func TestBreakerOpens(t *testing.T) {
 			if b.Cause() != tc.want {
 				t.Errorf("%q, want %q", b.Cause(), tc.want)
 			}
-			if _, ok := b.Admit(now); ok != (tc.want == TroubleNone) {
+			if _, ok := b.Admit(now); ok != (tc.want == payout.TroubleNone) {
 				t.Errorf("admitted: %v", ok)
 			}
 		})
@@ -142,7 +121,7 @@ func TestBreakerProbes(t *testing.T) {
 	if _, ok := b.Admit(now); !ok {
 		t.Fatal("no probe is admitted")
 	}
-	if !b.Report("p", at(Observation{Kind: ObsSucceeded}, now), now) || b.Cause() != TroubleNone {
+	if !b.Report("p", at(payout.Observation{Kind: payout.ObsSucceeded}, now), now) || b.Cause() != payout.TroubleNone {
 		t.Fatal("a good try does not close it")
 	}
 	for range 100 {
@@ -156,7 +135,7 @@ func TestBreakerProbes(t *testing.T) {
 // sent nothing returns the probe at once.
 func TestBreakerProbeIsALease(t *testing.T) {
 	now := time.Unix(1e9, 0)
-	b := troubled(t, Observation{Kind: ObsNotSent}, now)
+	b := troubled(t, payout.Observation{Kind: payout.ObsNotSent}, now)
 	now = now.Add(breakerFirstPause)
 	if _, ok := b.Admit(now); !ok {
 		t.Fatal("no probe is admitted")
@@ -178,8 +157,8 @@ func TestBreakerProbeIsALease(t *testing.T) {
 func TestBreakerIgnoresStaleAnswers(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	b := troubled(t, lowBalance, now)
-	for _, o := range []Observation{{Kind: ObsSucceeded}, lowBalance} {
-		if b.Report("late", at(o, now.Add(-time.Millisecond)), now) || b.Cause() != TroubleLowBalance {
+	for _, o := range []payout.Observation{{Kind: payout.ObsSucceeded}, lowBalance} {
+		if b.Report("late", at(o, now.Add(-time.Millisecond)), now) || b.Cause() != payout.TroubleLowBalance {
 			t.Errorf("an earlier %s changed it", o.Kind)
 		}
 	}
@@ -192,7 +171,7 @@ func TestBreakerIgnoresStaleAnswers(t *testing.T) {
 // that never answers does not.
 func TestBreakerUsesQueries(t *testing.T) {
 	now := time.Unix(1e9, 0)
-	silent, has := Observation{Kind: ObsNoAnswer}, Observation{Kind: ObsSucceeded}
+	silent, has := payout.Observation{Kind: payout.ObsNoAnswer}, payout.Observation{Kind: payout.ObsSucceeded}
 	b := new(Breaker)
 	for i := range 100 { // replies are lost, one after the other
 		p := fmt.Sprint("p", i)
@@ -211,13 +190,13 @@ func TestBreakerUsesQueries(t *testing.T) {
 			if b.ReportQuery("another", silent, now) {
 				t.Fatal("a query about another payment counts")
 			}
-			if b.ReportQuery(p, Observation{Kind: ObsNeverReceived}, now) {
+			if b.ReportQuery(p, payout.Observation{Kind: payout.ObsNeverReceived}, now) {
 				t.Fatal("never received says nothing")
 			}
 			opened = b.ReportQuery(p, silent, now) || opened
 		}
 	}
-	if !opened || b.Cause() != TroubleOutage {
+	if !opened || b.Cause() != payout.TroubleOutage {
 		t.Fatalf("sends and queries in vain: %q", b.Cause())
 	}
 	now = now.Add(breakerFirstPause)
@@ -225,10 +204,10 @@ func TestBreakerUsesQueries(t *testing.T) {
 		t.Fatal("no probe is admitted")
 	}
 	b.Report("try", at(silent, now), now)
-	if b.ReportQuery("p0", has, now) || b.Cause() == TroubleNone {
+	if b.ReportQuery("p0", has, now) || b.Cause() == payout.TroubleNone {
 		t.Fatal("an earlier order closed it")
 	}
-	if !b.ReportQuery("try", has, now) || b.Cause() != TroubleNone {
+	if !b.ReportQuery("try", has, now) || b.Cause() != payout.TroubleNone {
 		t.Fatal("the call that tried had worked, and it stays open")
 	}
 }

@@ -1,47 +1,10 @@
-package payout
+package activities
 
-import "time"
+import (
+	"time"
 
-// Trouble is what one send shows about the health of the provider.
-type Trouble string
-
-// The troubles. A refusal of a single order is none.
-const (
-	// TroubleNone: the provider works.
-	TroubleNone Trouble = ""
-	// TroubleLowBalance: our balance at the provider does not cover the order.
-	TroubleLowBalance Trouble = "low_balance"
-	// TroubleOutage: no connection, no answer, an answer without information, or a refusal of every
-	// caller.
-	TroubleOutage Trouble = "outage"
+	"hongbao/internal/payout"
 )
-
-// Codes that every adapter sets on ObsRetryAfter for these two reasons, whatever its provider calls
-// them. The breaker and the throttle act on them.
-const (
-	// CodeLowBalance: our balance does not cover the order; nothing was stored.
-	CodeLowBalance = "low_balance"
-	// CodeRateLimited: too many calls; nothing was stored.
-	CodeRateLimited = "rate_limited"
-)
-
-// TroubleOf reads the observation of a send. known is false when it shows nothing about the
-// provider's health: a rate limit is about our own request rate.
-func TroubleOf(o Observation) (t Trouble, known bool) {
-	switch o.Kind {
-	case ObsRetryAfter:
-		switch o.Code {
-		case CodeLowBalance:
-			return TroubleLowBalance, true
-		case CodeRateLimited:
-			return TroubleNone, false
-		}
-		return TroubleOutage, true // such as a refused API key: every order is refused
-	case ObsNoAnswer, ObsNotSent:
-		return TroubleOutage, true
-	}
-	return TroubleNone, true
-}
 
 // When a breaker opens, and when it tries again.
 const (
@@ -73,7 +36,7 @@ const (
 // known in another, perhaps in another process, perhaps never. So a probe is a lease that expires;
 // a library's breaker would stay half-open.
 type Breaker struct {
-	trouble      Trouble        // of the counted failures; the cause while open
+	trouble      payout.Trouble // of the counted failures; the cause while open
 	failures     map[string]int // failed calls by payment
 	failingSince time.Time
 	lastFailed   string // the payment of the last failed probe
@@ -85,9 +48,9 @@ type Breaker struct {
 }
 
 // Cause returns the trouble that keeps the breaker open, TroubleNone while it is closed.
-func (b *Breaker) Cause() Trouble {
+func (b *Breaker) Cause() payout.Trouble {
 	if b.opened.IsZero() {
-		return TroubleNone
+		return payout.TroubleNone
 	}
 	return b.trouble
 }
@@ -112,8 +75,8 @@ func (b *Breaker) Cancel() { b.probe = time.Time{} }
 
 // Report takes the outcome of a send of the payment with this id. It reports whether the breaker
 // has opened or closed.
-func (b *Breaker) Report(payment string, o Observation, now time.Time) (changed bool) {
-	trouble, known := TroubleOf(o)
+func (b *Breaker) Report(payment string, o payout.Observation, now time.Time) (changed bool) {
+	trouble, known := payout.TroubleOf(o)
 	if b.opened.IsZero() {
 		return known && b.countFailure(payment, trouble, now)
 	}
@@ -121,7 +84,7 @@ func (b *Breaker) Report(payment string, o Observation, now time.Time) (changed 
 		return false // admitted before the breaker opened: no new information
 	}
 	b.probe = time.Time{}
-	if known && trouble == TroubleNone {
+	if known && trouble == payout.TroubleNone {
 		*b = Breaker{}
 		return true
 	}
@@ -136,27 +99,27 @@ func (b *Breaker) Report(payment string, o Observation, now time.Time) (changed 
 // ReportQuery takes the answer to a query about an order of a payment. A found order proves that a
 // send worked although its answer was lost. A query without an answer is one more failed call. It
 // reports whether the breaker has opened or closed.
-func (b *Breaker) ReportQuery(payment string, o Observation, now time.Time) (changed bool) {
+func (b *Breaker) ReportQuery(payment string, o payout.Observation, now time.Time) (changed bool) {
 	closed := b.opened.IsZero()
 	switch o.Kind {
-	case ObsSucceeded, ObsPending, ObsNeedsRecipient, ObsDeclined, ObsReturned:
+	case payout.ObsSucceeded, payout.ObsPending, payout.ObsNeedsRecipient, payout.ObsDeclined, payout.ObsReturned:
 		if !closed && b.lastFailed == payment {
 			*b = Breaker{}
 			return true
 		}
 		delete(b.failures, payment)
-	case ObsNoAnswer, ObsNotSent:
+	case payout.ObsNoAnswer, payout.ObsNotSent:
 		// Only payments with a failed send count: other queries show nothing about sends.
 		if _, known := b.failures[payment]; closed && known {
-			return b.countFailure(payment, TroubleOutage, now)
+			return b.countFailure(payment, payout.TroubleOutage, now)
 		}
 	}
 	return false
 }
 
 // countFailure counts failures while the breaker is closed, and opens it when there are enough.
-func (b *Breaker) countFailure(payment string, trouble Trouble, now time.Time) bool {
-	if trouble == TroubleNone {
+func (b *Breaker) countFailure(payment string, trouble payout.Trouble, now time.Time) bool {
+	if trouble == payout.TroubleNone {
 		*b = Breaker{}
 		return false
 	}
@@ -165,7 +128,7 @@ func (b *Breaker) countFailure(payment string, trouble Trouble, now time.Time) b
 	}
 	b.failures[payment]++
 	enough, tries := outagePayments, outageCalls
-	if trouble == TroubleLowBalance {
+	if trouble == payout.TroubleLowBalance {
 		enough, tries = lowBalancePayments, lowBalanceCalls
 	}
 	in := 0
