@@ -32,11 +32,13 @@ func (a Attempt) pastMemory(now time.Time) bool {
 	return !a.QueryUntil.IsZero() && !now.Before(a.QueryUntil)
 }
 
+// outcomeKnown reports whether the number has its outcome: no money moves under it, or the recipient has it.
+func (a Attempt) outcomeKnown() bool { return a.fate() == FateEnded || a.fate().paid() }
+
 // outcomeUnknown returns the break of an order number whose outcome is open at the first change of its
 // payment after the end of the provider's memory, and that nobody gave up. before is the last change.
 func outcomeUnknown(p Payment, a Attempt, before, now time.Time) *Break {
-	ended := a.fate() == FateEnded || a.fate().paid() || a.consented()
-	if ended || !p.inFlight() || !a.pastMemory(now) || !before.Before(a.QueryUntil) {
+	if a.outcomeKnown() || a.consented() || !p.inFlight() || !a.pastMemory(now) || !before.Before(a.QueryUntil) {
 		return nil
 	}
 	return &Break{Kind: BreakOutcomeUnknown, OrderNo: a.OrderNo,

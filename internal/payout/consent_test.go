@@ -226,3 +226,26 @@ func TestR5_RetryIsNeverAnswered(t *testing.T) {
 	// While the provider knows the number, the retry waits for the answer.
 	failed(t).retries().after(10*24*time.Hour).queries(1, ObsNoAnswer).is(StatusPending)
 }
+
+// TestR5_OutcomeKnownPastMemory: the answer that decides an order past the provider's memory resolves its
+// break, once. One that says nothing, or an answer within the memory, resolves none.
+func TestR5_OutcomeKnownPastMemory(t *testing.T) {
+	known := func(s *script, want bool) *script {
+		t.Helper()
+		if s.last.OutcomeKnown != want {
+			t.Errorf("%s: outcome known %v, want %v", s.p.Status, s.last.OutcomeKnown, want)
+		}
+		return s
+	}
+	for _, past := range endless {
+		s := past.live(story(t, KindPayout)).broke(BreakOutcomeUnknown)
+		for _, kind := range []ObservationKind{past.same, ObsNeverReceived, ObsDeclined} {
+			known(s.queries(1, kind), false)
+		}
+		known(known(s.queries(1, ObsDeclined), true).is(StatusFailed).queries(1, ObsDeclined), false)
+		known(past.live(story(t, KindPayout)).queries(1, ObsSucceeded), true).is(StatusPaid)
+		known(past.live(story(t, KindPayout)).states(1, true), true).is(StatusPaid)
+		known(past.live(story(t, KindPayout)).decides(DecisionMarkPaid, true).queries(1, ObsSucceeded), true).is(StatusPaidOutside)
+	}
+	known(story(t, KindPayout).sends(ObsPending).queries(1, ObsSucceeded), false)
+}

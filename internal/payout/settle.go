@@ -14,7 +14,10 @@ type Settlement struct {
 	Attempt   Attempt
 	Transfers []Transfer
 	Breaks    []Break
-	Event     Event
+	// OutcomeKnown: the order number has its outcome after the provider's memory of it has ended. Its break
+	// outcome_unknown is resolved.
+	OutcomeKnown bool
+	Event        Event
 	// Changed is false when the observation was settled before.
 	Changed bool
 	// Overtaken is the open decision that this observation made pointless.
@@ -34,29 +37,8 @@ func Settle(p Payment, a Attempt, o Observation, now time.Time) (Settlement, err
 	s.Attempt.remember(o.ID)
 	s.Event = o.event(a)
 	o = s.verify(o)
-	if o.Source == SourceOperator {
-		err := s.settleOperator(o, now)
-		if err == nil {
-			err = s.endRetry(o, now)
-		}
-		return s, err
-	}
 	wanted := s.Attempt.QueryWantedAt
-	s.recordAnswer(o, now)
-	var err error
-	switch {
-	case s.noNews(o, a.LastAnswer()):
-		s.scheduleQuery(now)
-		s.Attempt.NextAt = maxTime(s.Attempt.NextAt, now.Add(o.RetryAfter))
-	case s.superseded():
-		s.settleSuperseded(o, now)
-	case s.Attempt.Booked:
-		err = s.settleBooked(o, now)
-	case o.Source == SourceSend:
-		err = s.settleSend(o, now)
-	default:
-		err = s.settleQuery(o, now)
-	}
+	err := s.apply(o, a.LastAnswer(), now)
 	if err == nil {
 		err = s.endRetry(o, now)
 	}
@@ -69,7 +51,31 @@ func Settle(p Payment, a Attempt, o Observation, now time.Time) (Settlement, err
 	if b := outcomeUnknown(s.Payment, s.Attempt, p.UpdatedAt, now); b != nil {
 		s.Breaks = append(s.Breaks, *b)
 	}
+	s.OutcomeKnown = a.pastMemory(now) && !a.outcomeKnown() && s.Attempt.outcomeKnown()
 	return s, err
+}
+
+// apply applies an observation by its source and the state of its order number. last is the provider's
+// last answer before it.
+func (s *Settlement) apply(o Observation, last ObservationKind, now time.Time) error {
+	if o.Source == SourceOperator {
+		return s.settleOperator(o, now)
+	}
+	s.recordAnswer(o, now)
+	switch {
+	case s.noNews(o, last):
+		s.scheduleQuery(now)
+		s.Attempt.NextAt = maxTime(s.Attempt.NextAt, now.Add(o.RetryAfter))
+	case s.superseded():
+		s.settleSuperseded(o, now)
+	case s.Attempt.Booked:
+		return s.settleBooked(o, now)
+	case o.Source == SourceSend:
+		return s.settleSend(o, now)
+	default:
+		return s.settleQuery(o, now)
+	}
+	return nil
 }
 
 // How many observation ids are kept, and in how many bytes: for a few concurrent runs of one

@@ -119,6 +119,13 @@ func (tx tx) resolveSuperseded(less []breakRow, kind payout.BreakKind) error {
 	return nil
 }
 
+// resolveOutcomeUnknown resolves the break of an order number whose outcome is known now.
+func (tx tx) resolveOutcomeUnknown(a payout.Attempt) error {
+	return tx.Exec("UPDATE breaks SET resolved_at = ?, resolved_by = ?, reason = ? WHERE payment_id = ? AND order_no = ? AND kind = ? "+
+		"AND resolved_at IS NULL", tx.now, staff.ByReconciliation, fmt.Sprintf("The outcome is known now: %s.", a.Statement), a.PaymentID,
+		a.OrderNo, string(payout.BreakOutcomeUnknown)).Error
+}
+
 // joinDetails appends another break's detail, unless it is contained.
 func joinDetails(detail, other string) string {
 	if strings.Contains(detail, other) {

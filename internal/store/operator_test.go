@@ -224,6 +224,27 @@ func TestNotMovedOfACharge(t *testing.T) {
 	must(t, s.RejectPacket(t.Context(), p.ID, packet.Failure{Code: st.Failure.Code}))
 }
 
+// TestOutcomeUnknownIsResolved: the provider reports the outcome of an order that it may have forgotten.
+// Its break is resolved by itself.
+func TestOutcomeUnknownIsResolved(t *testing.T) {
+	t.Parallel()
+	s, c := newStore(t)
+	id := owing(t, s)
+	o := begin(t, s, id)
+	settle(t, s, payout.SourceSend, o.OrderNo, payout.ObsPending)
+	c.pass(limits.Remembers)
+	settle(t, s, payout.SourceQuery, o.OrderNo, payout.ObsPending)
+	broken := query[int64](t, s, "SELECT id FROM breaks WHERE order_no = ? AND kind = 'outcome_unknown'", o.OrderNo)
+	settle(t, s, payout.SourceQuery, o.OrderNo, payout.ObsNoAnswer)
+	if got := resolution(t, s, broken); got != "" {
+		t.Errorf("resolved without an answer: %s", got)
+	}
+	settle(t, s, payout.SourceQuery, o.OrderNo, payout.ObsSucceeded)
+	if got := resolution(t, s, broken); got != "reconciliation The outcome is known now: succeeded." {
+		t.Errorf("resolved by %q", got)
+	}
+}
+
 // TestBreakWithoutOrder: only an open break about an order number of a payment takes an outcome.
 func TestBreakWithoutOrder(t *testing.T) {
 	t.Parallel()

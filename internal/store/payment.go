@@ -427,6 +427,11 @@ func (tx tx) writeSettlement(row paymentRow, set payout.Settlement) error {
 			return err
 		}
 	}
+	if set.OutcomeKnown {
+		if err := tx.resolveOutcomeUnknown(set.Attempt); err != nil {
+			return err
+		}
+	}
 	if hold := set.Hold(); hold != nil {
 		if err := tx.placeHold(*hold); err != nil {
 			return err
