@@ -42,7 +42,10 @@ var placedHolds = []holdGroup{{payout.HoldAll, payout.HoldStaff}, {payout.HoldPr
 	{payout.HoldProvider, payout.HoldRecovery}, {payout.HoldPacket, payout.HoldStaff}, {payout.HoldPacket, payout.HoldRecovery},
 	{payout.HoldPacket, payout.HoldChargeReturned}, {payout.HoldPayment, payout.HoldStaff}, {payout.HoldPayment, payout.HoldSecondSuccess}}
 
-const selectHolds = `SELECT scope, kind, COUNT(*) AS n, MIN(placed_at) AS oldest, COUNT(release_at) AS asked, MIN(release_at) AS first_asked
+// selectHolds counts the releases that were asked for within two times (askedInTime).
+const selectHolds = `SELECT scope, kind, COUNT(*) AS n, MIN(placed_at) AS oldest,
+	COUNT(IF(release_at > @from AND release_at <= @to, 1, NULL)) AS asked,
+	MIN(IF(release_at > @from AND release_at <= @to, release_at, NULL)) AS first_asked
 	FROM holds FORCE INDEX (holds_list) WHERE released_at IS NULL GROUP BY scope, kind`
 
 // holds counts the active holds by scope and kind, zeros included, the releases that wait for a
@@ -54,8 +57,13 @@ func (r *HealthReader) holds(ctx context.Context, v *observe.HealthSnapshot) err
 		N, Asked           int64
 		Oldest, FirstAsked *time.Time
 	}
+	now, err := r.store.Clock(ctx)
+	if err != nil {
+		return err
+	}
 	tx := tx{DB: r.store.read(ctx)}
-	if err := tx.Raw(selectHolds).Scan(&rows).Error; err != nil {
+	asked := map[string]any{"from": now.Add(-approvalLife), "to": now.Add(payout.LongestDelay)}
+	if err := tx.Raw(selectHolds, asked).Scan(&rows).Error; err != nil {
 		return err
 	}
 	found := map[holdGroup]observe.Backlog{}

@@ -87,6 +87,14 @@ func TestHealthHolds(t *testing.T) {
 	if v, groups := read(); v.Releases.Waiting != 1 || groups["packet staff"] != 3 || v.HeldFen != 295 {
 		t.Errorf("after a release: %+v, %v, %d fen", v.Releases, groups, v.HeldFen)
 	}
+	c.pass(approvalLife - time.Hour) // nobody can approve what anna asked for any more
+	if v, groups := read(); v.Releases != (observe.Backlog{}) || groups["packet staff"] != 3 {
+		t.Errorf("after a day: %+v, %v", v.Releases, groups)
+	}
+	c.whileAhead(func() { release(t, h, "packet", p.ID, "anna") })
+	if v, _ := read(); v.Releases != (observe.Backlog{}) {
+		t.Errorf("asked for by a clock ahead: %+v", v.Releases)
+	}
 }
 
 // release has a person release the hold of staff on a name.
