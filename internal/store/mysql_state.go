@@ -100,9 +100,12 @@ func (s *Store) compareHeartbeat(ctx context.Context, known int64, rise bool) (p
 			return nil
 		}
 		if payout.TooFarAhead(before.HeartbeatAt, tx.now) && out.HeartbeatAt != before.HeartbeatAt {
-			slog.WarnContext(ctx, "MySQL's clock was set back; times stored while it was ahead count as now.",
-				slog.Duration("by", before.HeartbeatAt.Sub(tx.now)))
+			by := before.HeartbeatAt.Sub(tx.now)
+			slog.WarnContext(ctx, "MySQL's clock was set back; times stored while it was ahead count as now.", slog.Duration("by", by))
 			if err := tx.noteRepair(payout.ClockSetBack, "books"); err != nil {
+				return err
+			}
+			if err := tx.setKeysBack(by); err != nil {
 				return err
 			}
 		}
