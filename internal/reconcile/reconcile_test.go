@@ -78,8 +78,8 @@ func TestR9_Diff(t *testing.T) {
 	}
 }
 
-// TestR11_Counts: what counts prove.
-func TestR11_Counts(t *testing.T) {
+// TestR9_Counts: what counts prove.
+func TestR9_Counts(t *testing.T) {
 	for _, tc := range []struct {
 		Counts
 		want Verdict
