@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"hongbao/internal/packet"
 	"hongbao/internal/reconcile"
@@ -19,6 +20,9 @@ type ClaimBooks interface {
 // recorded, this one needs no run. A claim whose start Temporal rejects is recorded without a run, and the
 // watch starts one once Temporal accepts it. It reports whether it did anything. Repeatable.
 func RepairClaim(ctx context.Context, s Starter, books ClaimBooks, r reconcile.Repair, app, provider string) (done bool, err error) {
+	if r.Mode != reconcile.Normal {
+		return false, fmt.Errorf("repair claim of packet %s: mode %q is a recovery's", r.Claim.PacketID, r.Mode)
+	}
 	if r.Kind == reconcile.Start {
 		started, err := s.RestartPayout(ctx, r.Claim, app)
 		switch {

@@ -29,10 +29,11 @@ const (
 )
 
 // eachRun calls visit for every run, open or ended, that a query finds. Temporal lists a run
-// about a second after its start.
-func (s *Starter) eachRun(ctx context.Context, query string, visit func(id, runID string) error) error {
+// about a second after its start. Lists are retried for the given time.
+func (s *Starter) eachRun(ctx context.Context, query string, retry time.Duration, visit func(id, runID string) error) error {
 	for token := []byte(nil); ; {
-		page, err := s.listWithRetry(ctx, &workflowservice.ListWorkflowExecutionsRequest{PageSize: listPage, Query: query, NextPageToken: token})
+		page, err := s.listRuns(ctx, &workflowservice.ListWorkflowExecutionsRequest{PageSize: listPage, Query: query, NextPageToken: token},
+			retry)
 		if err != nil {
 			return err
 		}
@@ -47,18 +48,18 @@ func (s *Starter) eachRun(ctx context.Context, query string, visit func(id, runI
 	}
 }
 
-// listRetryFor bounds the retries of a list, listPause is the pause between two. Servers limit
-// lists most, by default to 10 a second, and answer a rejected call only at its timeout.
+// listRetryFor bounds the retries of a list for a recovery, which starts from the first packet again
+// when it fails. listPause is the pause between two. Servers limit lists most, by default to 10 a
+// second, and answer a rejected call only at its timeout.
 const (
 	listRetryFor = 2 * time.Minute
 	listPause    = time.Second
 )
 
-// listWithRetry reads a page and retries while Temporal is overloaded or unavailable, up to
-// listRetryFor: a recovery that fails starts from the first packet again.
-func (s *Starter) listWithRetry(ctx context.Context, request *workflowservice.ListWorkflowExecutionsRequest) (
+// listRuns reads a page, and retries for a time while Temporal is overloaded or unavailable.
+func (s *Starter) listRuns(ctx context.Context, request *workflowservice.ListWorkflowExecutionsRequest, retry time.Duration) (
 	*workflowservice.ListWorkflowExecutionsResponse, error) {
-	for until := time.Now().Add(listRetryFor); ; {
+	for until := time.Now().Add(retry); ; {
 		callCtx, cancel := context.WithTimeout(ctx, startTimeout)
 		page, err := s.client.ListWorkflow(callCtx, request)
 		cancel()
@@ -75,7 +76,7 @@ func (s *Starter) listWithRetry(ctx context.Context, request *workflowservice.Li
 func (s *Starter) PacketsSince(ctx context.Context, since time.Time) ([]string, error) {
 	var ids []string
 	query := fmt.Sprintf("WorkflowType = '%s' AND StartTime >= '%s'", workflows.PacketWorkflow, since.UTC().Format(time.RFC3339Nano))
-	err := s.eachRun(ctx, query, func(id, _ string) error {
+	err := s.eachRun(ctx, query, listRetryFor, func(id, _ string) error {
 		if id = strings.TrimPrefix(id, workflows.PacketID("")); packet.ValidID(id) {
 			ids = append(ids, id)
 		}
@@ -88,7 +89,7 @@ func (s *Starter) PacketsSince(ctx context.Context, since time.Time) ([]string, 
 func (s *Starter) WinnersSince(ctx context.Context, since time.Time) (map[string][]string, error) {
 	users := map[string][]string{}
 	query := fmt.Sprintf("WorkflowType = '%s' AND StartTime >= '%s'", workflows.PayoutWorkflow, since.UTC().Format(time.RFC3339Nano))
-	err := s.eachRun(ctx, query, func(id, _ string) error {
+	err := s.eachRun(ctx, query, listRetryFor, func(id, _ string) error {
 		_, rest, _ := strings.Cut(id, "/")
 		packetID, user, _ := strings.Cut(rest, "/")
 		if packet.ValidID(packetID) && id == workflows.PayoutID(packetID, user) {
@@ -105,7 +106,7 @@ func (s *Starter) ClaimsOf(ctx context.Context, packetID string, known func(user
 	error) {
 	runs, users := map[string][]string{}, []string{}
 	query := fmt.Sprintf("WorkflowType = '%s' AND %s = '%s'", workflows.PayoutWorkflow, workflows.AttrPacketID.GetName(), packetID)
-	err := s.eachRun(ctx, query, func(id, runID string) error {
+	err := s.eachRun(ctx, query, listRetryFor, func(id, runID string) error {
 		user, ok := strings.CutPrefix(id, workflows.PayoutID(packetID, ""))
 		if ok && runs[user] == nil {
 			users = append(users, user)

@@ -96,30 +96,6 @@ func (s *Starter) OpenRuns(ctx context.Context, since time.Time) ([]string, erro
 	query := fmt.Sprintf("ExecutionStatus = 'Running' AND (WorkflowType = '%s' OR WorkflowType = '%s' AND StartTime > '%s')",
 		workflows.PayoutWorkflow, workflows.PacketWorkflow, since.UTC().Format(time.RFC3339Nano))
 	var ids []string
-	for token := []byte(nil); ; {
-		answer, err := s.listRuns(ctx, query, token)
-		if err != nil {
-			return nil, err
-		}
-		for _, e := range answer.GetExecutions() {
-			ids = append(ids, e.GetExecution().GetWorkflowId())
-		}
-		if token = answer.GetNextPageToken(); len(token) == 0 {
-			return ids, nil
-		}
-	}
-}
-
-// runsPage is the number of runs that one call lists.
-const runsPage = 1000
-
-func (s *Starter) listRuns(ctx context.Context, query string, token []byte) (*workflowservice.ListWorkflowExecutionsResponse, error) {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
-	answer, err := s.client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{PageSize: runsPage, Query: query,
-		NextPageToken: token})
-	if err != nil {
-		return nil, fmt.Errorf("list open runs: %w", err)
-	}
-	return answer, nil
+	err := s.eachRun(ctx, query, 0, func(id, _ string) error { ids = append(ids, id); return nil })
+	return ids, err
 }
