@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"hongbao/internal/fence"
 	"hongbao/internal/packet"
 )
 
@@ -18,7 +19,7 @@ type PoolRebuild struct {
 // LaneFences closes the fence of a lane that has lost data; the worker then rebuilds the lane.
 type LaneFences interface {
 	Lanes() int
-	HaltLane(ctx context.Context, lane int, reason packet.LaneReason) error
+	HaltLane(ctx context.Context, lane int, reason fence.LaneReason) error
 }
 
 // RestoreCheck returns an error while MySQL is restored and not yet recovered (rule R13).
@@ -56,7 +57,7 @@ func (a *Packets) requestRebuild(ctx context.Context, id string) error {
 	}
 	lane := packet.Lane(id, a.PoolRebuild.Fences.Lanes())
 	logger(ctx).Warn("Funded packet has no pool in Redis; rebuilding its lane.", "packet_id", id, "lane", lane)
-	if err := a.PoolRebuild.Fences.HaltLane(ctx, lane, packet.LanePoolBehind); err != nil {
+	if err := a.PoolRebuild.Fences.HaltLane(ctx, lane, fence.LanePoolBehind); err != nil {
 		return fmt.Errorf("pool of packet %s: %w", id, err)
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 
 	"go.temporal.io/sdk/testsuite"
 
+	"hongbao/internal/fence"
 	"hongbao/internal/money"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
@@ -19,7 +20,7 @@ type lostPool struct {
 	row      packet.Record
 	there    bool  // another rebuild has written it
 	restored error // the state of MySQL
-	shut     []packet.LaneReason
+	shut     []fence.LaneReason
 }
 
 func (l *lostPool) Packet(context.Context, string) (packet.Record, error) { return l.row, nil }
@@ -39,7 +40,7 @@ func (l *lostPool) CheckNotRestored(context.Context) error { return l.restored }
 
 func (*lostPool) Lanes() int { return 4 }
 
-func (l *lostPool) HaltLane(_ context.Context, _ int, reason packet.LaneReason) error {
+func (l *lostPool) HaltLane(_ context.Context, _ int, reason fence.LaneReason) error {
 	l.shut = append(l.shut, reason)
 	return nil
 }
@@ -77,7 +78,7 @@ func TestR9_LostPoolRebuildsItsLane(t *testing.T) {
 			if _, err := env.ExecuteActivity(steps.OpenPool, packet.Packet{ID: id}, packet.Facts{}); err == nil {
 				t.Error("the pool is said to be open")
 			}
-			if len(l.shut) != tc.shut || tc.shut > 0 && l.shut[0] != packet.LanePoolBehind {
+			if len(l.shut) != tc.shut || tc.shut > 0 && l.shut[0] != fence.LanePoolBehind {
 				t.Errorf("the lane is shut because of %q", l.shut)
 			}
 		})

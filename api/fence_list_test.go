@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"hongbao/internal/devstack/stacktest"
+	"hongbao/internal/fence"
 	"hongbao/internal/packet"
 	"hongbao/test/wait"
 )
@@ -28,8 +29,8 @@ func TestR9_ListsOfAFencedLane(t *testing.T) {
 	}
 	h.record(shut)
 	h.record(other)
-	h.check(h.pool.HaltLane(t.Context(), packet.Lane(shut, h.pool.Lanes()), packet.LaneRequested))
-	wait.Until(h.t, "the lane is shut", func() bool { return h.laneOf(shut).State == packet.LaneShut })
+	h.check(h.pool.HaltLane(t.Context(), packet.Lane(shut, h.pool.Lanes()), fence.LaneRequested))
+	wait.Until(h.t, "the lane is shut", func() bool { return h.laneOf(shut).State == fence.LaneShut })
 
 	for _, path := range []string{"/v1/packets", "/v1/users/u/claims"} {
 		if r := h.as(h.app, "GET", path, ""); r.status != http.StatusServiceUnavailable || r.header.Get("Retry-After") == "" {

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"hongbao/internal/devstack/stacktest"
+	"hongbao/internal/fence"
 	"hongbao/internal/packet"
 	"hongbao/internal/pool"
 	"hongbao/internal/store"
@@ -29,7 +30,7 @@ func (h *fixture) goOnWithNothing() {
 		lanes, err := h.store.PoolLanes(ctx)
 		h.check(err)
 		for _, l := range lanes {
-			if l.State != packet.LaneShut {
+			if l.State != fence.LaneShut {
 				return false
 			}
 		}
@@ -50,7 +51,7 @@ func (h *fixture) goOnWithNothing() {
 }
 
 // laneOf is the lane of a packet as the books know it.
-func (h *fixture) laneOf(id string) packet.LaneRow {
+func (h *fixture) laneOf(id string) fence.LaneRow {
 	h.t.Helper()
 	lanes, err := h.store.PoolLanes(h.t.Context())
 	h.check(err)
@@ -60,13 +61,13 @@ func (h *fixture) laneOf(id string) packet.LaneRow {
 		}
 	}
 	h.t.Fatalf("packet %s: no lane in the books", id)
-	return packet.LaneRow{}
+	return fence.LaneRow{}
 }
 
 // seen waits until MySQL has recorded every acknowledged seq.
-func (h *fixture) seen(id string) packet.LaneRow {
+func (h *fixture) seen(id string) fence.LaneRow {
 	h.t.Helper()
-	var l packet.LaneRow
+	var l fence.LaneRow
 	wait.Until(h.t, "the books have heard", func() bool {
 		e, err := h.pool.ReadEpoch(h.t.Context(), packet.Lane(id, h.pool.Lanes()))
 		h.check(err)
@@ -122,13 +123,13 @@ func TestR9_LostGrabsAreNotAcknowledgedAgain(t *testing.T) {
 			harm()
 			h.refused("at once", id)
 
-			wait.Until(h.t, "the books know", func() bool { return h.laneOf(id).State == packet.LaneShut })
+			wait.Until(h.t, "the books know", func() bool { return h.laneOf(id).State == fence.LaneShut })
 			shut := h.laneOf(id)
 			if shut.Epoch != 1 || shut.AckedSeq < before.AckedSeq || shut.AckedGrabs != 80 || shut.ShutAt.IsZero() {
 				t.Errorf("the lane was %+v, is %+v", before, shut)
 			}
-			if want := map[string]packet.LaneReason{"emptied": packet.LaneKeyMissing, "file deleted": packet.LaneKeyMissing}[name]; want != "" &&
-				shut.Reason != want || want == "" && shut.Reason != packet.LaneSeqBehind {
+			if want := map[string]fence.LaneReason{"emptied": fence.LaneKeyMissing, "file deleted": fence.LaneKeyMissing}[name]; want != "" &&
+				shut.Reason != want || want == "" && shut.Reason != fence.LaneSeqBehind {
 				t.Errorf("shut because of %q", shut.Reason)
 			}
 			h.reads(id, closed)
@@ -199,7 +200,7 @@ func TestR9_OnlyANewProcessKnows(t *testing.T) {
 			if _, err := fresh.Grab(t.Context(), id, "new", packet.Profile{}); !errors.Is(err, pool.ErrFenced) {
 				t.Errorf("a new process returns %v", err)
 			}
-			if l := h.laneOf(id); l.State != packet.LaneShut || l.AckedSeq != before.AckedSeq {
+			if l := h.laneOf(id); l.State != fence.LaneShut || l.AckedSeq != before.AckedSeq {
 				t.Errorf("the lane was %+v, is %+v", before, l)
 			}
 		})
@@ -238,12 +239,12 @@ func TestR9_ReplicaThatLacksGrabs(t *testing.T) {
 	if _, err := fresh.Grab(t.Context(), id, "new", packet.Profile{}); !errors.Is(err, pool.ErrFenced) {
 		t.Errorf("the replica returns %v", err)
 	}
-	if l := h.laneOf(id); l.State != packet.LaneShut || l.Reason != packet.LaneSeqBehind {
+	if l := h.laneOf(id); l.State != fence.LaneShut || l.Reason != fence.LaneSeqBehind {
 		t.Errorf("%+v", l)
 	}
 	e, err := fresh.ReadEpoch(t.Context(), packet.Lane(id, fresh.Lanes()))
 	h.check(err)
-	if e.Fence != pool.FenceHalted {
+	if e.Fence != fence.Halted {
 		t.Errorf("others may go on: %+v", e)
 	}
 }
@@ -318,12 +319,12 @@ func TestR9_MySQLAwayAtStartup(t *testing.T) {
 // lane that was open is never created again, and a Redis that is ahead of MySQL is not
 // changed.
 func TestR9_FirstStart(t *testing.T) {
-	fresh := packet.LaneRow{Epoch: 1, State: packet.LaneShut, Reason: packet.LaneNew}
-	opened := packet.LaneRow{Epoch: 1, State: packet.LaneOpen}
+	fresh := fence.LaneRow{Epoch: 1, State: fence.LaneShut, Reason: fence.LaneNew}
+	opened := fence.LaneRow{Epoch: 1, State: fence.LaneOpen}
 	for name, c := range map[string]struct {
-		row    packet.LaneRow // none without an epoch
+		row    fence.LaneRow // none without an epoch
 		redis  func(p *pool.Pool, lane int) error
-		reason packet.LaneReason // "": it opens
+		reason fence.LaneReason // "": it opens
 	}{
 		"nothing there":        {},
 		"row made":             {row: fresh},
@@ -331,10 +332,10 @@ func TestR9_FirstStart(t *testing.T) {
 		"row opened":           {row: opened, redis: begun(1, false)},
 		"key alone":            {redis: begun(1, true)},
 		"key alone, not open":  {redis: begun(1, false)},
-		"open, then emptied":   {row: opened, reason: packet.LaneKeyMissing},
-		"books older":          {row: opened, redis: begun(2, true), reason: packet.LaneMySQLOlder},
-		"books have lost rows": {redis: begun(2, true), reason: packet.LaneMySQLOlder},
-		"Redis older":          {row: packet.LaneRow{Epoch: 2, State: packet.LaneOpen}, redis: begun(1, true), reason: packet.LaneRedisOlder},
+		"open, then emptied":   {row: opened, reason: fence.LaneKeyMissing},
+		"books older":          {row: opened, redis: begun(2, true), reason: fence.LaneMySQLOlder},
+		"books have lost rows": {redis: begun(2, true), reason: fence.LaneMySQLOlder},
+		"Redis older":          {row: fence.LaneRow{Epoch: 2, State: fence.LaneOpen}, redis: begun(1, true), reason: fence.LaneRedisOlder},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -347,7 +348,7 @@ func TestR9_FirstStart(t *testing.T) {
 				if c.row.Epoch > 0 {
 					row := c.row
 					row.Lane = lane
-					h.check(h.store.AddPoolLanes(t.Context(), []packet.LaneRow{row}))
+					h.check(h.store.AddPoolLanes(t.Context(), []fence.LaneRow{row}))
 				}
 				if c.redis != nil {
 					h.check(c.redis(before, lane))
@@ -364,7 +365,7 @@ func TestR9_FirstStart(t *testing.T) {
 			rows, err := h.store.PoolLanes(t.Context())
 			h.check(err)
 			for _, l := range rows {
-				if l.Reason != c.reason || (l.State == packet.LaneOpen) != (c.reason == "") {
+				if l.Reason != c.reason || (l.State == fence.LaneOpen) != (c.reason == "") {
 					t.Errorf("%+v", l)
 				}
 			}
@@ -407,15 +408,15 @@ func begun(epoch int64, open bool) func(p *pool.Pool, lane int) error {
 // silent are books that are away: a process beside them makes no lanes.
 type silent struct{}
 
-func (silent) PoolLanes(context.Context) ([]packet.LaneRow, error)  { return nil, packet.ErrUnavailable }
-func (silent) AddPoolLanes(context.Context, []packet.LaneRow) error { return packet.ErrUnavailable }
-func (silent) OpenNewPoolLanes(context.Context, []int) error        { return packet.ErrUnavailable }
-func (silent) RaiseSeenSeqs(context.Context, []packet.LanePosition) error {
+func (silent) PoolLanes(context.Context) ([]fence.LaneRow, error)  { return nil, packet.ErrUnavailable }
+func (silent) AddPoolLanes(context.Context, []fence.LaneRow) error { return packet.ErrUnavailable }
+func (silent) OpenNewPoolLanes(context.Context, []int) error       { return packet.ErrUnavailable }
+func (silent) RaiseSeenSeqs(context.Context, []fence.LanePosition) error {
 	return packet.ErrUnavailable
 }
 func (silent) CompareLaneEpoch(context.Context, int, int64) (bool, error) {
 	return false, packet.ErrUnavailable
 }
-func (silent) ShutPoolLane(context.Context, int, int64, packet.LaneReason) (bool, error) {
+func (silent) ShutPoolLane(context.Context, int, int64, fence.LaneReason) (bool, error) {
 	return false, packet.ErrUnavailable
 }

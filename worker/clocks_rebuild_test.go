@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"hongbao/internal/fence"
 	"hongbao/internal/packet"
 	"hongbao/internal/reconcile/rebuild"
 	"hongbao/test/harness"
@@ -29,7 +30,7 @@ func TestR9_RebuildByMySQLClock(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- rebuild.New(cfg).Run(ctx) }()
-	wait.Until(t, "open again", func() bool { return r.laneRow(t, lane).State == packet.LaneOpen })
+	wait.Until(t, "open again", func() bool { return r.laneRow(t, lane).State == fence.LaneOpen })
 	stop()
 	if err := <-ended; err != nil {
 		t.Error(err)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"hongbao/internal/fence"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/test/harness"
@@ -35,8 +36,8 @@ func TestR9_PoolBehindMySQL(t *testing.T) {
 	}
 	lane := packet.Lane(p.ID, harness.Lanes)
 	wait.Until(t, "the lane was shut, and rebuilt", func() bool {
-		return slices.ContainsFunc(must(r.store.Rebuilds(ctx, 100))(t), func(b packet.Rebuild) bool {
-			return b.Lane == lane && b.Reason == packet.LanePoolBehind && !b.EndedAt.IsZero() && b.Lost == 0
+		return slices.ContainsFunc(must(r.store.Rebuilds(ctx, 100))(t), func(b fence.Rebuild) bool {
+			return b.Lane == lane && b.Reason == fence.LanePoolBehind && !b.EndedAt.IsZero() && b.Lost == 0
 		})
 	})
 	wait.Until(t, "the lane is open", func() bool { _, open := r.pool.Fence(p.ID); return open })

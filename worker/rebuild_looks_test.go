@@ -11,6 +11,7 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 
+	"hongbao/internal/fence"
 	"hongbao/internal/money"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
@@ -106,13 +107,13 @@ func TestR9_CopyOfAHalfMadeLane(t *testing.T) {
 		}
 		wait.Until(t, "gate open", func() bool { _, open := r.pool.Fence(p.ID); return open })
 	}
-	must(r.store.ShutPoolLane(ctx, lane, r.laneRow(t, lane).Epoch, packet.LaneRequested))(t)
+	must(r.store.ShutPoolLane(ctx, lane, r.laneRow(t, lane).Epoch, fence.LaneRequested))(t)
 	rebuild(made)
 	server.Kill()
 	copyDir(t, copied, dir)
 	server.Restart(t)
 	rebuild(cfg)
-	if reason := must(r.store.Rebuilds(ctx, 1))(t)[0].Reason; reason != packet.LaneSeqBehind {
+	if reason := must(r.store.Rebuilds(ctx, 1))(t)[0].Reason; reason != fence.LaneSeqBehind {
 		t.Errorf("rebuilt because of %q", reason)
 	}
 	r.acknowledged(t, first)

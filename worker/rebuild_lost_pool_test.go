@@ -3,6 +3,7 @@ package worker_test
 import (
 	"testing"
 
+	"hongbao/internal/fence"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/test/harness"
@@ -24,7 +25,7 @@ func TestR9_RowAfterTheRebuild(t *testing.T) {
 		r.awaitPayout(t, r.grab(t, p.ID, user).Claim, payout.StatusPaid)
 	}
 	if again := must(r.store.Rebuilds(ctx, 10))(t); len(again) != 1 || again[0].Lane != packet.Lane(p.ID, harness.Lanes) ||
-		again[0].Reason != packet.LanePoolBehind || again[0].Lost != 0 {
+		again[0].Reason != fence.LanePoolBehind || again[0].Lost != 0 {
 		t.Errorf("rebuilds: %+v", again)
 	}
 	r.awaitStatus(t, p.ID, packet.StatusClosed)

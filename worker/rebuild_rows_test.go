@@ -17,6 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"hongbao/internal/devstack/stacktest"
+	"hongbao/internal/fence"
 	"hongbao/internal/money"
 	"hongbao/internal/packet"
 	"hongbao/internal/pool"
@@ -55,14 +56,14 @@ func (r *rig) quietLanes(t testing.TB) {
 }
 
 // laneRow is a lane's row in MySQL.
-func (r *rig) laneRow(t testing.TB, lane int) packet.LaneRow {
+func (r *rig) laneRow(t testing.TB, lane int) fence.LaneRow {
 	t.Helper()
 	for _, l := range must(r.store.PoolLanes(t.Context()))(t) {
 		if l.Lane == lane {
 			return l
 		}
 	}
-	return packet.LaneRow{}
+	return fence.LaneRow{}
 }
 
 // content is the contents of Redis, except hand-offs, fences, leases and unused keys: text by
@@ -231,7 +232,7 @@ func TestR9_PoolsFromRows(t *testing.T) {
 		var rebuilder *rebuild.Rebuilder
 		cfg.OnStep = func(lane int, done string) {
 			if done == "settled" { // once more than needed: a repeat changes nothing
-				if err := rebuilder.FromRows(ctx, &packet.Rebuild{Lane: lane, Epoch: r.laneRow(t, lane).Epoch}); err != nil {
+				if err := rebuilder.FromRows(ctx, &fence.Rebuild{Lane: lane, Epoch: r.laneRow(t, lane).Epoch}); err != nil {
 					t.Error(err)
 				}
 			}
@@ -239,7 +240,7 @@ func TestR9_PoolsFromRows(t *testing.T) {
 		rebuilder = rebuild.New(cfg)
 		var lanes sync.WaitGroup
 		for lane := range harness.Lanes {
-			must(r.store.ShutPoolLane(ctx, lane, r.laneRow(t, lane).Epoch, packet.LaneRequested))(t)
+			must(r.store.ShutPoolLane(ctx, lane, r.laneRow(t, lane).Epoch, fence.LaneRequested))(t)
 			lanes.Go(func() {
 				if _, did, err := rebuilder.Lane(ctx, lane); !did || err != nil {
 					t.Errorf("rebuild of lane %d: %v %v", lane, did, err)

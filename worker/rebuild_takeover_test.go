@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"hongbao/internal/devstack/stacktest"
+	"hongbao/internal/fence"
 	"hongbao/internal/packet"
 	"hongbao/internal/pool"
 	"hongbao/internal/reconcile/rebuild"
@@ -39,16 +40,16 @@ func (r *rig) flush(t testing.TB) {
 }
 
 // awaitShut waits until MySQL has a packet's lane fenced.
-func (r *rig) awaitShut(t testing.TB, lane int) packet.LaneRow {
+func (r *rig) awaitShut(t testing.TB, lane int) fence.LaneRow {
 	t.Helper()
-	var row packet.LaneRow
+	var row fence.LaneRow
 	wait.Until(t, "lane shut", func() bool {
 		for _, l := range must(r.store.PoolLanes(t.Context()))(t) {
 			if l.Lane == lane {
 				row = l
 			}
 		}
-		return row.State == packet.LaneShut
+		return row.State == fence.LaneShut
 	})
 	return row
 }
@@ -125,7 +126,7 @@ func (r *rig) rebuildShut(t testing.TB, rebuilder *rebuild.Rebuilder) {
 	t.Helper()
 	var lanes sync.WaitGroup
 	for _, row := range must(r.store.PoolLanes(t.Context()))(t) {
-		if row.State == packet.LaneShut {
+		if row.State == fence.LaneShut {
 			lanes.Go(func() {
 				var err error
 				wait.Reached(wait.Limit(), func() bool { // wait.Until must not fail a test here
@@ -142,7 +143,7 @@ func (r *rig) rebuildShut(t testing.TB, rebuilder *rebuild.Rebuilder) {
 }
 
 // rebuilt rebuilds a lane, with retries, as a worker does.
-func rebuilt(t testing.TB, rebuilder *rebuild.Rebuilder, lane int) (b packet.Rebuild, did bool, err error) {
+func rebuilt(t testing.TB, rebuilder *rebuild.Rebuilder, lane int) (b fence.Rebuild, did bool, err error) {
 	t.Helper()
 	wait.Until(t, "everything answers", func() bool {
 		b, did, err = rebuilder.Lane(t.Context(), lane)
@@ -156,7 +157,7 @@ func rebuilt(t testing.TB, rebuilder *rebuild.Rebuilder, lane int) (b packet.Reb
 func (r *rig) leaseKept(t testing.TB, lane int) {
 	t.Helper()
 	before := r.laneRow(t, lane)
-	_, taken, err := r.store.BeginRebuild(t.Context(), lane, "another", time.Millisecond, packet.LanePosition{Lane: lane})
+	_, taken, err := r.store.BeginRebuild(t.Context(), lane, "another", time.Millisecond, fence.LanePosition{Lane: lane})
 	if err != nil || taken && must(r.store.Clock(t.Context()))(t).Before(before.LeaseUntil) {
 		t.Errorf("taken over within the lease, which ends %v: %v %v", before.LeaseUntil, taken, err)
 	}
@@ -165,7 +166,7 @@ func (r *rig) leaseKept(t testing.TB, lane int) {
 // paused is a store that gets no calls of a rebuilder, as if its machine stood still.
 type paused struct{ rebuild.Store }
 
-func (paused) ExtendRebuildLease(ctx context.Context, _ packet.Rebuild, _ time.Duration) error {
+func (paused) ExtendRebuildLease(ctx context.Context, _ fence.Rebuild, _ time.Duration) error {
 	<-ctx.Done()
 	return ctx.Err()
 }
@@ -239,7 +240,7 @@ func TestR9_RebuildStale(t *testing.T) {
 				t.Errorf("after %s: %s\n was %.300s\n is %.300s", step, key, before[key], after[key])
 			}
 		}
-		if now := must(r.store.PoolLanes(ctx))(t)[lane]; now.Epoch != books.Epoch || now.State != packet.LaneOpen {
+		if now := must(r.store.PoolLanes(ctx))(t)[lane]; now.Epoch != books.Epoch || now.State != fence.LaneOpen {
 			t.Errorf("after %s: MySQL had %+v, has %+v", step, books, now)
 		}
 		if g.Claim.ShareIndex == again.Claim.ShareIndex || again.Result != packet.GrabWon {

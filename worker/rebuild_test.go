@@ -14,6 +14,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"hongbao/internal/fence"
 	"hongbao/internal/money"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
@@ -194,7 +195,7 @@ func (r *rig) awaitRebuilt(t testing.TB, before int) {
 			return false
 		}
 		for _, l := range lanes {
-			if l.State != packet.LaneOpen {
+			if l.State != fence.LaneOpen {
 				return false
 			}
 		}

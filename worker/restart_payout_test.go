@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"hongbao/internal/fence"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/internal/reconcile/rebuild"
@@ -47,7 +48,7 @@ func TestR10_SecondShare(t *testing.T) {
 		t.Fatal(err)
 	}
 	lane := packet.Lane(p.ID, harness.Lanes)
-	if err := r.pool.HaltLane(ctx, lane, packet.LaneRequested); err != nil {
+	if err := r.pool.HaltLane(ctx, lane, fence.LaneRequested); err != nil {
 		t.Fatal(err)
 	}
 	r.awaitShut(t, lane)

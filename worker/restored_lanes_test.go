@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"hongbao/internal/devstack/stacktest"
+	"hongbao/internal/fence"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/internal/pool"
@@ -30,7 +31,7 @@ func beatingRig(t *testing.T) (r *rig, stop func()) {
 	return r, stop
 }
 
-func (r *rig) lane(t testing.TB, id string) (row packet.LaneRow) {
+func (r *rig) lane(t testing.TB, id string) (row fence.LaneRow) {
 	t.Helper()
 	for _, l := range must(r.store.PoolLanes(t.Context()))(t) {
 		if l.Lane == packet.Lane(id, harness.Lanes) {
@@ -41,10 +42,10 @@ func (r *rig) lane(t testing.TB, id string) (row packet.LaneRow) {
 }
 
 // shutWhileRestored: grabs of a packet are refused, and its lane is not rebuilt.
-func (r *rig) shutWhileRestored(t *testing.T, p packet.Packet, why packet.LaneReason) {
+func (r *rig) shutWhileRestored(t *testing.T, p packet.Packet, why fence.LaneReason) {
 	t.Helper()
 	wait.Until(t, "MySQL is restored", func() bool { return errors.Is(r.store.CheckNotRestored(t.Context()), payout.ErrMySQLRestored) })
-	wait.Until(t, "lane is shut", func() bool { return r.lane(t, p.ID).State == packet.LaneShut })
+	wait.Until(t, "lane is shut", func() bool { return r.lane(t, p.ID).State == fence.LaneShut })
 	if row := r.lane(t, p.ID); row.Reason != why {
 		t.Errorf("shut because of %s, want %s", row.Reason, why)
 	}
@@ -105,12 +106,12 @@ func TestR9_R13RedisIsNewer(t *testing.T) {
 	}
 	w, _ := r.startWorker(t)
 	wait.Until(t, "worker ready", w.Ready)
-	r.shutWhileRestored(t, p, packet.LaneMySQLOlder)
+	r.shutWhileRestored(t, p, fence.LaneMySQLOlder)
 	report, err := r.recovery(t).Run(t.Context())
 	if err != nil || !report.Ended || report.Raised != harness.Lanes || report.Shut != 0 {
 		t.Fatalf("%+v, %v", report, err)
 	}
-	if now := r.lane(t, p.ID); now.Epoch != was.Epoch || now.State != packet.LaneOpen || now.AckedSeq < was.AckedSeq {
+	if now := r.lane(t, p.ID); now.Epoch != was.Epoch || now.State != fence.LaneOpen || now.AckedSeq < was.AckedSeq {
 		t.Errorf("the lane is %+v, was %+v", now, was)
 	}
 	r.sameAgain(t, first, second, third)
@@ -142,7 +143,7 @@ func TestR9_R13RedisIsGone(t *testing.T) {
 	r.declareRestored(t, at)
 	w, _ := r.startWorker(t)
 	wait.Until(t, "worker ready", w.Ready)
-	r.shutWhileRestored(t, p, packet.LaneKeyMissing)
+	r.shutWhileRestored(t, p, fence.LaneKeyMissing)
 	report, err := r.recovery(t).Run(t.Context())
 	if err != nil || !report.Ended || report.Shut == 0 || report.Made != 1 {
 		t.Fatalf("%+v, %v", report, err)
@@ -176,7 +177,7 @@ func TestR9_R13LanesRevealRestore(t *testing.T) {
 	t.Cleanup(func() { _ = other.Close() })
 	w, _ := r.startWorker(t)
 	wait.Until(t, "worker ready", w.Ready)
-	r.shutWhileRestored(t, p, packet.LaneMySQLOlder)
+	r.shutWhileRestored(t, p, fence.LaneMySQLOlder)
 	if err := other.CheckNotRestored(t.Context()); !errors.Is(err, payout.ErrMySQLRestored) {
 		t.Errorf("another process treats MySQL as current: %v", err)
 	}
@@ -205,7 +206,7 @@ func TestR13_RebuildStopsAfterRestore(t *testing.T) {
 	won := r.won(t, p, "early")
 	until := must(r.store.Clock(ctx))(t)
 	lane := packet.Lane(p.ID, harness.Lanes)
-	if err := r.pool.HaltLane(ctx, lane, packet.LaneRequested); err != nil {
+	if err := r.pool.HaltLane(ctx, lane, fence.LaneRequested); err != nil {
 		t.Fatal(err)
 	}
 	r.awaitShut(t, lane)

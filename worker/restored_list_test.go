@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"hongbao/internal/fence"
 	"hongbao/internal/packet"
 	"hongbao/internal/reconcile/rebuild"
 	"hongbao/test/harness"
@@ -106,7 +107,7 @@ func TestR9_ListIsLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	lane := packet.Lane(p.ID, harness.Lanes)
-	if err := r.pool.HaltLane(t.Context(), lane, packet.LaneRequested); err != nil {
+	if err := r.pool.HaltLane(t.Context(), lane, fence.LaneRequested); err != nil {
 		t.Fatal(err)
 	}
 	r.awaitShut(t, lane)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"hongbao/internal/fence"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/internal/reconcile/rebuild"
@@ -100,7 +101,7 @@ func TestR13_R9RejectionIsKept(t *testing.T) {
 	cfg := rebuildConfig(t, r)
 	cfg.Pace = rebuildPace
 	for range 2 {
-		if err := r.pool.HaltLane(ctx, lane, packet.LaneRequested); err != nil {
+		if err := r.pool.HaltLane(ctx, lane, fence.LaneRequested); err != nil {
 			t.Fatal(err)
 		}
 		r.awaitShut(t, lane)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"hongbao/internal/fence"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/test/harness"
@@ -121,13 +122,13 @@ func TestR9_StaleClaims(t *testing.T) {
 			tc.staleCase.conflicts(t, tc.conflicts, tc.decision)
 			other := tc.after(tc.staleCase)
 			r.acknowledged(t, shown)
-			if row := r.laneRow(t, lane); row.Epoch != epoch || row.State != packet.LaneOpen {
+			if row := r.laneRow(t, lane); row.Epoch != epoch || row.State != fence.LaneOpen {
 				t.Errorf("the lane was rebuilt again: %+v", row)
 			}
-			if err := r.pool.HaltLane(ctx, lane, packet.LaneRequested); err != nil {
+			if err := r.pool.HaltLane(ctx, lane, fence.LaneRequested); err != nil {
 				t.Fatal(err)
 			}
-			wait.Until(t, "rebuilt", func() bool { row := r.laneRow(t, lane); return row.Epoch == epoch+1 && row.State == packet.LaneOpen })
+			wait.Until(t, "rebuilt", func() bool { row := r.laneRow(t, lane); return row.Epoch == epoch+1 && row.State == fence.LaneOpen })
 			r.acknowledged(t, shown)
 			r.acknowledged(t, other)
 			tc.relayed(t, tc.kind) // delivered once more

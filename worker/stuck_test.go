@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"hongbao/internal/devstack/stacktest"
+	"hongbao/internal/fence"
 	"hongbao/internal/observe"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
@@ -88,14 +89,14 @@ func TestR11_RefusedStartsHoldNothingUp(t *testing.T) {
 
 	// They do not prevent the rebuild of their lane either.
 	lane := packet.Lane(p.ID, harness.Lanes)
-	if err := r.pool.HaltLane(t.Context(), lane, packet.LaneRequested); err != nil {
+	if err := r.pool.HaltLane(t.Context(), lane, fence.LaneRequested); err != nil {
 		t.Fatal(err)
 	}
 	wait.Until(t, "the lane is open again", func() bool {
 		lanes, err := r.store.PoolLanes(t.Context())
-		return err == nil && slices.ContainsFunc(lanes, func(l packet.LaneRow) bool {
+		return err == nil && slices.ContainsFunc(lanes, func(l fence.LaneRow) bool {
 			return l.Lane == lane && l.Epoch > 1 &&
-				l.State == packet.LaneOpen
+				l.State == fence.LaneOpen
 		})
 	})
 	for _, c := range long {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"hongbao/internal/fence"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/test/harness"
@@ -83,7 +84,7 @@ func TestR9_PoolLacksShareConflict(t *testing.T) {
 	}
 	r.watchFast(t)
 	lane := packet.Lane(p.ID, harness.Lanes)
-	wait.Until(t, "rebuilt", func() bool { row := r.laneRow(t, lane); return row.Epoch == 2 && row.State == packet.LaneOpen })
+	wait.Until(t, "rebuilt", func() bool { row := r.laneRow(t, lane); return row.Epoch == 2 && row.State == fence.LaneOpen })
 	r.acknowledged(t, conflict)
 	r.acknowledged(t, first)
 	if lost := r.lost(t); lost != 0 {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"hongbao/internal/packet"
+	"hongbao/internal/fence"
 	"hongbao/internal/payout"
 	"hongbao/internal/pool"
 	"hongbao/internal/reconcile/rebuild"
@@ -154,9 +154,9 @@ func poolStatus(ctx context.Context, cfg poolConfig, out io.Writer) error {
 		if err != nil {
 			return err
 		}
-		lacks := l.State == packet.LaneOpen && !laneUsable(l, found)
+		lacks := l.State == fence.LaneOpen && !l.Position().Intact(found, 0)
 		switch {
-		case l.State != packet.LaneOpen:
+		case l.State != fence.LaneOpen:
 			shut++
 		case lacks:
 			behind++
@@ -186,13 +186,8 @@ func poolStatus(ctx context.Context, cfg poolConfig, out io.Writer) error {
 	return printf(out, "All %d lanes are open.\n", len(lanes))
 }
 
-// agrees reports whether Redis carries out what it is asked in a lane that is open.
-func laneUsable(l packet.LaneRow, found pool.Epoch) bool {
-	return found.Open() && found.Number == l.Epoch && found.Seq >= l.AckedSeq
-}
-
 // has is what Redis has of a lane; of one that it should have open also its gate.
-func redisLaneText(found pool.Epoch, lacks bool) string {
+func redisLaneText(found fence.Epoch, lacks bool) string {
 	switch {
 	case found.Number == 0:
 		return "nothing"
@@ -254,16 +249,16 @@ func poolRebuild(ctx context.Context, cfg poolConfig, lane int, out io.Writer, l
 	var stay error // lanes that stay shut
 	for _, l := range lanes {
 		switch {
-		case lane >= 0 && l.Lane != lane, lane < 0 && l.State == packet.LaneOpen:
+		case lane >= 0 && l.Lane != lane, lane < 0 && l.State == fence.LaneOpen:
 			continue
-		case lane < 0 && !rebuild.Rebuildable(l):
+		case lane < 0 && !l.Rebuildable():
 			stay = errors.Join(stay, fmt.Errorf("lane %d stays shut: %s", l.Lane, l.Reason))
 			continue
-		case l.State == packet.LaneOpen:
-			if _, err := db.ShutPoolLane(ctx, l.Lane, l.Epoch, packet.LaneRequested); err != nil {
+		case l.State == fence.LaneOpen:
+			if _, err := db.ShutPoolLane(ctx, l.Lane, l.Epoch, fence.LaneRequested); err != nil {
 				return err
 			}
-		case !rebuild.Rebuildable(l):
+		case !l.Rebuildable():
 			return fmt.Errorf("lane %d is shut because of %s: a rebuild from this MySQL would be wrong", l.Lane, l.Reason)
 		}
 		n++
@@ -309,7 +304,7 @@ func rebuildLane(ctx context.Context, db *store.Store, r *rebuild.Rebuilder, lan
 			return err
 		}
 		for _, l := range lanes {
-			if l.Lane == lane && l.State == packet.LaneOpen {
+			if l.Lane == lane && l.State == fence.LaneOpen {
 				return printf(out, "lane %d: rebuilt by a worker, %d grabs lost\n", lane, l.Lost)
 			}
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"hongbao/internal/devstack/stacktest"
-	"hongbao/internal/packet"
+	"hongbao/internal/fence"
 	"hongbao/internal/pool"
 	"hongbao/internal/store"
 )
@@ -149,15 +149,15 @@ func TestPoolRebuildReportsClosedLanes(t *testing.T) {
 	temporal, namespace := stacktest.Temporal(t)
 	r := newLanesRig(t, "HONGBAO_TEMPORAL_ADDRESS="+temporal, "HONGBAO_TEMPORAL_NAMESPACE="+namespace, "HONGBAO_LOG_LEVEL=error")
 	ctx := t.Context()
-	shut := func(lane int, reason packet.LaneReason) {
+	shut := func(lane int, reason fence.LaneReason) {
 		t.Helper()
 		if ok, err := r.db.ShutPoolLane(ctx, lane, 1, reason); err != nil || !ok {
 			t.Fatal(ok, err)
 		}
 	}
 	r.run(exitOK, "0 lanes rebuilt.", "pool", "rebuild", "--all")
-	shut(1, packet.LaneMySQLOlder)
-	shut(3, packet.LaneSeqBehind)
+	shut(1, fence.LaneMySQLOlder)
+	shut(3, fence.LaneSeqBehind)
 	r.run(exitFailed, "lane 1 stays shut: books_older", "pool", "rebuild", "--all")
 	states := func() string {
 		lanes, err := r.db.PoolLanes(context.WithoutCancel(ctx))

@@ -115,7 +115,7 @@ func (p *Pool) sendCalls(ctx context.Context, calls []*call) error {
 		if c.seen, c.err = p.checkFence(c.lane.number); c.err != nil {
 			continue
 		}
-		if c.keys, c.args = c.arguments(p.keys, c.seen.position().token(p.process)); c.keys != nil {
+		if c.keys, c.args = c.arguments(p.keys, token(c.seen.position(), p.process)); c.keys != nil {
 			sent = append(sent, c)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"hongbao/internal/packet"
+	"hongbao/internal/fence"
 )
 
 var (
@@ -15,31 +15,6 @@ var (
 	fenceOpenScript  = newScript("fence_open")
 	fenceHaltScript  = newScript("fence_halt")
 )
-
-// FenceState is the state of a lane's fence in Redis (R9).
-type FenceState string
-
-// The fence states.
-const (
-	FenceMissing FenceState = ""       // Redis has no data of the lane
-	FenceOpen    FenceState = "open"   // calls with this epoch are accepted
-	FenceClosed  FenceState = "closed" // the lane is being created or rebuilt, until OpenFence
-	FenceHalted  FenceState = "halted" // the lane lost acknowledged changes; never opens in this epoch
-)
-
-// Epoch is the state of a lane in Redis (R9).
-type Epoch struct {
-	Number int64 // 0: Redis has no data of the lane
-	// Seq counts the changes of this epoch: won grabs, and creations, openings and ends
-	// of packets. Grabs counts the won grabs only.
-	Seq, Grabs int64
-	Fence      FenceState
-	Reason     packet.LaneReason // why the epoch was halted
-	Kept       int64             // claims written without a share (KeepStaleClaim)
-}
-
-// Open reports whether the fence is open: calls with this epoch are accepted.
-func (e Epoch) Open() bool { return e.Fence == FenceOpen }
 
 // The fields of a lane's epoch key, as the scripts write them. In addition there is one
 // field for each process, named by its number (Pool.process): the count of its changes.
@@ -60,7 +35,7 @@ var fenceFields = epochFields[:4]
 // the lane.
 //
 // Errors: ErrUnavailable, ErrMalformed.
-func (p *Pool) ReadEpoch(ctx context.Context, lane int) (Epoch, error) {
+func (p *Pool) ReadEpoch(ctx context.Context, lane int) (fence.Epoch, error) {
 	e, _, err := p.decodeEpoch(lane, p.queueEpoch(ctx, p.rdb, lane, epochFields))
 	return e, err
 }
@@ -71,27 +46,27 @@ func (p *Pool) queueEpoch(ctx context.Context, c redis.Cmdable, lane int, fields
 }
 
 // decodeEpoch decodes the reply to queueEpoch.
-func (p *Pool) decodeEpoch(lane int, cmd *redis.SliceCmd) (e Epoch, changes int64, err error) {
+func (p *Pool) decodeEpoch(lane int, cmd *redis.SliceCmd) (e fence.Epoch, changes int64, err error) {
 	values, err := cmd.Result()
 	if err != nil {
-		return Epoch{}, 0, redisError("epoch of lane "+strconv.Itoa(lane), err)
+		return fence.Epoch{}, 0, redisError("epoch of lane "+strconv.Itoa(lane), err)
 	}
 	texts := make([]string, 1+len(epochFields))
 	for i := range min(len(values), len(texts)) {
 		texts[i], _ = values[i].(string)
 	}
 	if texts[1] == "" {
-		return Epoch{}, 0, nil
+		return fence.Epoch{}, 0, nil
 	}
 	for i, to := range map[int]*int64{0: &changes, 1: &e.Number, 2: &e.Seq, 3: &e.Grabs, 6: &e.Kept} {
 		if (i == 0 || i == 6) && texts[i] == "" {
 			continue
 		}
 		if *to, err = strconv.ParseInt(texts[i], 10, 64); err != nil {
-			return Epoch{}, 0, fmt.Errorf("%w: epoch of lane %d: %w", ErrMalformed, lane, err)
+			return fence.Epoch{}, 0, fmt.Errorf("%w: epoch of lane %d: %w", ErrMalformed, lane, err)
 		}
 	}
-	e.Fence, e.Reason = FenceState(texts[4]), packet.LaneReason(texts[5])
+	e.Fence, e.Reason = fence.State(texts[4]), fence.LaneReason(texts[5])
 	return e, changes, nil
 }
 
@@ -129,7 +104,7 @@ func (p *Pool) setFence(ctx context.Context, op string, s *redis.Script, lane in
 // epoch or in none.
 //
 // Errors: ErrUnavailable.
-func (p *Pool) HaltFence(ctx context.Context, lane int, epoch int64, reason packet.LaneReason) error {
+func (p *Pool) HaltFence(ctx context.Context, lane int, epoch int64, reason fence.LaneReason) error {
 	err := fenceHaltScript.Run(ctx, p.rdb, []string{p.keys.epoch(lane)}, epoch, string(reason)).Err()
 	return redisError("halt fence of lane "+strconv.Itoa(lane), err)
 }

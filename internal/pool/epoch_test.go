@@ -7,10 +7,11 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"hongbao/internal/devstack/stacktest"
+	"hongbao/internal/fence"
 	"hongbao/internal/packet"
 )
 
-func epochOf(t testing.TB, p *Pool, lane int) Epoch {
+func epochOf(t testing.TB, p *Pool, lane int) fence.Epoch {
 	t.Helper()
 	e, err := p.ReadEpoch(t.Context(), lane)
 	if err != nil {
@@ -56,32 +57,32 @@ func testEpochOnlyIncreases(t *testing.T, on setup) {
 		return func() error { return p.OpenFence(ctx, lane, epoch, seq) }
 	}
 	halt := func(epoch int64) func() error {
-		return func() error { return p.HaltFence(ctx, lane, epoch, packet.LaneSeqBehind) }
+		return func() error { return p.HaltFence(ctx, lane, epoch, fence.LaneSeqBehind) }
 	}
 	for _, step := range []struct {
 		what string
 		do   func() error
 		err  error
-		want Epoch
+		want fence.Epoch
 	}{
-		{"halt what is not there", halt(1), nil, Epoch{}},
-		{"open what is not there", open(1, 0), ErrEpoch, Epoch{}},
-		{"begin", shut(1), nil, Epoch{1, 0, 0, FenceClosed, "", 0}},
-		{"begin again", shut(1), nil, Epoch{1, 0, 0, FenceClosed, "", 0}},
-		{"open another", open(2, 0), ErrEpoch, Epoch{1, 0, 0, FenceClosed, "", 0}},
-		{"open", open(1, 0), nil, Epoch{1, 0, 0, FenceOpen, "", 0}},
-		{"open from 5", open(1, 5), nil, Epoch{1, 5, 0, FenceOpen, "", 0}},
-		{"open from 3", open(1, 3), nil, Epoch{1, 5, 0, FenceOpen, "", 0}},
-		{"begin what is open", shut(1), nil, Epoch{1, 5, 0, FenceOpen, "", 0}},
-		{"halt another", halt(2), nil, Epoch{1, 5, 0, FenceOpen, "", 0}},
-		{"halt", halt(1), nil, Epoch{1, 5, 0, FenceHalted, packet.LaneSeqBehind, 0}},
-		{"open what is halted", open(1, 0), ErrEpoch, Epoch{1, 5, 0, FenceHalted, packet.LaneSeqBehind, 0}},
-		{"begin what is halted", shut(1), nil, Epoch{1, 5, 0, FenceHalted, packet.LaneSeqBehind, 0}},
-		{"begin the next", shut(2), nil, Epoch{2, 0, 0, FenceClosed, "", 0}},
-		{"halt the one before", halt(1), nil, Epoch{2, 0, 0, FenceClosed, "", 0}},
-		{"begin the one before", shut(1), ErrEpoch, Epoch{2, 0, 0, FenceClosed, "", 0}},
-		{"open the one before", open(1, 0), ErrEpoch, Epoch{2, 0, 0, FenceClosed, "", 0}},
-		{"open the next", open(2, 1<<53-2), nil, Epoch{2, 1<<53 - 2, 0, FenceOpen, "", 0}},
+		{"halt what is not there", halt(1), nil, fence.Epoch{}},
+		{"open what is not there", open(1, 0), ErrEpoch, fence.Epoch{}},
+		{"begin", shut(1), nil, fence.Epoch{Number: 1, Seq: 0, Fence: fence.Closed}},
+		{"begin again", shut(1), nil, fence.Epoch{Number: 1, Seq: 0, Fence: fence.Closed}},
+		{"open another", open(2, 0), ErrEpoch, fence.Epoch{Number: 1, Seq: 0, Fence: fence.Closed}},
+		{"open", open(1, 0), nil, fence.Epoch{Number: 1, Seq: 0, Fence: fence.Open}},
+		{"open from 5", open(1, 5), nil, fence.Epoch{Number: 1, Seq: 5, Fence: fence.Open}},
+		{"open from 3", open(1, 3), nil, fence.Epoch{Number: 1, Seq: 5, Fence: fence.Open}},
+		{"begin what is open", shut(1), nil, fence.Epoch{Number: 1, Seq: 5, Fence: fence.Open}},
+		{"halt another", halt(2), nil, fence.Epoch{Number: 1, Seq: 5, Fence: fence.Open}},
+		{"halt", halt(1), nil, fence.Epoch{Number: 1, Seq: 5, Fence: fence.Halted, Reason: fence.LaneSeqBehind}},
+		{"open what is halted", open(1, 0), ErrEpoch, fence.Epoch{Number: 1, Seq: 5, Fence: fence.Halted, Reason: fence.LaneSeqBehind}},
+		{"begin what is halted", shut(1), nil, fence.Epoch{Number: 1, Seq: 5, Fence: fence.Halted, Reason: fence.LaneSeqBehind}},
+		{"begin the next", shut(2), nil, fence.Epoch{Number: 2, Seq: 0, Fence: fence.Closed}},
+		{"halt the one before", halt(1), nil, fence.Epoch{Number: 2, Seq: 0, Fence: fence.Closed}},
+		{"begin the one before", shut(1), ErrEpoch, fence.Epoch{Number: 2, Seq: 0, Fence: fence.Closed}},
+		{"open the one before", open(1, 0), ErrEpoch, fence.Epoch{Number: 2, Seq: 0, Fence: fence.Closed}},
+		{"open the next", open(2, 1<<53-2), nil, fence.Epoch{Number: 2, Seq: 1<<53 - 2, Fence: fence.Open}},
 	} {
 		wantErr(t, step.do(), step.err)
 		if got := epochOf(t, p, lane); got != step.want {
@@ -98,7 +99,7 @@ func TestR9_ObserverChangesNothing(t *testing.T) {
 	ctx := t.Context()
 	pk := newPacket(t, 2)
 	lane := packet.Lane(pk.ID, observer.Lanes())
-	if e := epochOf(t, observer, lane); e != (Epoch{}) {
+	if e := epochOf(t, observer, lane); e != (fence.Epoch{}) {
 		t.Errorf("made: %+v", e)
 	}
 	p := openAt(t, Config{Addr: server.Addr})

@@ -9,7 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"hongbao/internal/packet"
+	"hongbao/internal/fence"
 )
 
 const (
@@ -30,11 +30,11 @@ const (
 // Epochs stores the epochs of the lanes in MySQL (R9); store.Store. Every method returns
 // packet.ErrUnavailable while MySQL is away.
 type Epochs interface {
-	PoolLanes(ctx context.Context) ([]packet.LaneRow, error)
-	AddPoolLanes(ctx context.Context, lanes []packet.LaneRow) error
+	PoolLanes(ctx context.Context) ([]fence.LaneRow, error)
+	AddPoolLanes(ctx context.Context, lanes []fence.LaneRow) error
 	OpenNewPoolLanes(ctx context.Context, lanes []int) error
-	ShutPoolLane(ctx context.Context, lane int, epoch int64, reason packet.LaneReason) (bool, error)
-	RaiseSeenSeqs(ctx context.Context, seen []packet.LanePosition) error
+	ShutPoolLane(ctx context.Context, lane int, epoch int64, reason fence.LaneReason) (bool, error)
+	RaiseSeenSeqs(ctx context.Context, seen []fence.LanePosition) error
 	// CompareLaneEpoch reports whether MySQL still has an earlier epoch of the lane than
 	// Redis: then MySQL was restored from an older backup.
 	CompareLaneEpoch(ctx context.Context, lane int, epoch int64) (older bool, err error)
@@ -48,15 +48,21 @@ type epochWatch struct {
 	pool          *Pool
 	mysql         Epochs // nil: no MySQL
 	wake          chan struct{}
-	recorded      []position    // the last recorded position, by lane
-	aheadReported map[int]int64 // the epoch in Redis that was last reported as ahead of MySQL, by lane
-	staleLogged   map[int]int64 // the epoch that was last logged as older than this process, by lane
+	recorded      []fence.Position // the last recorded position, by lane
+	aheadReported map[int]int64    // the epoch in Redis that was last reported as ahead of MySQL, by lane
+	staleLogged   map[int]int64    // the epoch that was last logged as older than this process, by lane
 	cancel        context.CancelFunc
 	done          sync.WaitGroup
 }
 
+// laneSnapshot is what the watch knows of one lane at one moment.
+type laneSnapshot struct {
+	fence.Facts
+	replicated bool // enough replicas have the same as Redis
+}
+
 func newEpochWatch(p *Pool, mysql Epochs) *epochWatch {
-	return &epochWatch{pool: p, mysql: mysql, wake: make(chan struct{}, 1), recorded: make([]position, p.cfg.Lanes),
+	return &epochWatch{pool: p, mysql: mysql, wake: make(chan struct{}, 1), recorded: make([]fence.Position, p.cfg.Lanes),
 		aheadReported: map[int]int64{}, staleLogged: map[int]int64{}}
 }
 
@@ -114,35 +120,35 @@ func (w *epochWatch) round(ctx context.Context) bool {
 	lanes := make([]laneSnapshot, len(w.pool.fences))
 	for lane, f := range w.pool.fences {
 		row, ok := rows[lane]
-		lanes[lane] = laneSnapshot{mysqlRead: mysqlRead, noMySQL: w.mysql == nil, recorded: ok, row: row,
-			seenHere: f.last.Load().position()}
+		lanes[lane].Facts = fence.Facts{MySQLRead: mysqlRead, NoMySQL: w.mysql == nil, Recorded: ok, Row: row,
+			Seen: f.last.Load().position()}
 	}
 	errs := w.readEpochs(ctx, lanes)
 	if mysqlRead {
 		w.reportAhead(ctx, lanes)
 	}
 	var fresh []int
-	var added []packet.LaneRow
+	var added []fence.LaneRow
 	for lane, s := range lanes {
 		if errs[lane] != nil {
 			continue // the master of this lane is unreachable, so its calls fail anyway
 		}
-		switch m := s.decide(); m.kind {
-		case actionAdmit:
+		switch a := fence.Decide(s.Facts); a.Do {
+		case fence.DoAdmit:
 			w.admit(ctx, lane, s)
-		case actionOpen:
-			if err := w.pool.OpenFence(ctx, lane, s.redis.Number, s.row.AckedSeq); err == nil {
+		case fence.DoOpen:
+			if err := w.pool.OpenFence(ctx, lane, s.Redis.Number, s.Row.AckedSeq); err == nil {
 				w.admit(ctx, lane, s)
 			}
-		case actionCreate:
+		case fence.DoCreate:
 			fresh = append(fresh, lane)
-		case actionRecord:
-			added = append(added, m.row(lane, s))
-		case actionHalt:
-			w.halt(ctx, lane, s, m.reason)
-		case actionNone:
+		case fence.DoRecord:
+			added = append(added, s.NewRow(lane))
+		case fence.DoHalt:
+			w.halt(ctx, lane, s, a.Reason)
+		case fence.DoNothing:
 			w.pool.fences[lane].open.Store(nil)
-			w.logStoresOlder(ctx, lane, s, m.reason)
+			w.logStoresOlder(ctx, lane, s, a.Reason)
 		}
 	}
 	w.createLanes(ctx, fresh, added)
@@ -158,10 +164,10 @@ func (w *epochWatch) round(ctx context.Context) bool {
 func (w *epochWatch) reportAhead(ctx context.Context, lanes []laneSnapshot) {
 	for lane, s := range lanes {
 		switch {
-		case s.redis.Number <= max(s.row.Epoch, 1): // Redis may begin the first epoch of a new lane
+		case s.Redis.Number <= max(s.Row.Epoch, 1): // Redis may begin the first epoch of a new lane
 			delete(w.aheadReported, lane)
 			continue
-		case w.aheadReported[lane] == s.redis.Number:
+		case w.aheadReported[lane] == s.Redis.Number:
 			continue
 		}
 		if !w.reportLaneAhead(ctx, lane, s) {
@@ -174,34 +180,34 @@ func (w *epochWatch) reportAhead(ctx context.Context, lanes []laneSnapshot) {
 func (w *epochWatch) reportLaneAhead(ctx context.Context, lane int, s laneSnapshot) bool {
 	ctx, cancel := context.WithTimeout(ctx, mysqlTimeout)
 	defer cancel()
-	older, err := w.mysql.CompareLaneEpoch(ctx, lane, s.redis.Number)
+	older, err := w.mysql.CompareLaneEpoch(ctx, lane, s.Redis.Number)
 	if err != nil {
 		w.logFailure(ctx, "cannot report to MySQL that a lane is ahead of it", err)
 		return false
 	}
-	w.aheadReported[lane] = s.redis.Number
+	w.aheadReported[lane] = s.Redis.Number
 	if older {
 		w.pool.cfg.Logger.ErrorContext(ctx, "Redis has a later epoch of a lane than MySQL: MySQL was restored from an older "+
 			"backup; run hongbao recover",
-			slog.Int("lane", lane), slog.Int64("epoch", s.redis.Number), slog.Int64("epoch_mysql", s.row.Epoch))
+			slog.Int("lane", lane), slog.Int64("epoch", s.Redis.Number), slog.Int64("epoch_mysql", s.Row.Epoch))
 	}
 	return true
 }
 
 // logStoresOlder logs once that a lane is closed for this process only, because its epoch
 // here is later than in MySQL and Redis.
-func (w *epochWatch) logStoresOlder(ctx context.Context, lane int, s laneSnapshot, reason packet.LaneReason) {
-	if reason == "" || w.staleLogged[lane] == s.row.Epoch {
+func (w *epochWatch) logStoresOlder(ctx context.Context, lane int, s laneSnapshot, reason fence.LaneReason) {
+	if reason == "" || w.staleLogged[lane] == s.Row.Epoch {
 		return
 	}
-	w.staleLogged[lane] = s.row.Epoch
+	w.staleLogged[lane] = s.Row.Epoch
 	w.pool.cfg.Logger.ErrorContext(ctx, "MySQL and Redis were both restored to an earlier epoch of a lane than this process has seen: "+
 		"its fence is closed for this process until a restart or a rebuild of the lane",
-		slog.Int("lane", lane), slog.Int64("epoch", s.row.Epoch), slog.Int64("epoch_process", s.seenHere.epoch))
+		slog.Int("lane", lane), slog.Int64("epoch", s.Row.Epoch), slog.Int64("epoch_process", s.Seen.Epoch))
 }
 
 // readRows returns the lanes in MySQL, and false when MySQL is away or not configured.
-func (w *epochWatch) readRows(ctx context.Context) (map[int]packet.LaneRow, bool) {
+func (w *epochWatch) readRows(ctx context.Context) (map[int]fence.LaneRow, bool) {
 	if w.mysql == nil {
 		return nil, false
 	}
@@ -212,7 +218,7 @@ func (w *epochWatch) readRows(ctx context.Context) (map[int]packet.LaneRow, bool
 		w.logFailure(ctx, "cannot read the epochs of the lanes from MySQL", err)
 		return nil, false
 	}
-	rows := make(map[int]packet.LaneRow, len(all))
+	rows := make(map[int]fence.LaneRow, len(all))
 	for _, r := range all {
 		rows[r.Lane] = r
 	}
@@ -231,7 +237,7 @@ func (w *epochWatch) readEpochs(ctx context.Context, lanes []laneSnapshot) []err
 	errs := make([]error, len(lanes))
 	for lane := range lanes {
 		s := &lanes[lane]
-		s.redis, s.redisChanges, errs[lane] = w.pool.decodeEpoch(lane, cmds[lane])
+		s.Redis, s.RedisChanges, errs[lane] = w.pool.decodeEpoch(lane, cmds[lane])
 	}
 	w.pool.markReplicated(ctx, lanes)
 	return errs
@@ -241,19 +247,19 @@ func (w *epochWatch) readEpochs(ctx context.Context, lanes []laneSnapshot) []err
 // epoch, or at Redis' position when the epoch is new to it.
 func (w *epochWatch) admit(ctx context.Context, lane int, s laneSnapshot) {
 	f := w.pool.fences[lane]
-	defer func() { f.last.Load().kept.Store(s.redis.Kept) }()
-	if now := f.open.Load(); now != nil && now.epoch == s.redis.Number {
+	defer func() { f.last.Load().kept.Store(s.Redis.Kept) }()
+	if now := f.open.Load(); now != nil && now.epoch == s.Redis.Number {
 		if s.replicated {
-			now.advance(s.redis.Seq, s.redisChanges, s.redis.Grabs)
+			now.advance(s.Redis.Seq, s.RedisChanges, s.Redis.Grabs)
 		}
 		return
 	}
 	at := f.last.Load()
-	if at == nil || at.epoch != s.redis.Number {
-		at = &positionTracker{epoch: s.redis.Number}
+	if at == nil || at.epoch != s.Redis.Number {
+		at = &positionTracker{epoch: s.Redis.Number}
 	}
 	if s.replicated {
-		at.advance(s.redis.Seq, s.redisChanges, s.redis.Grabs)
+		at.advance(s.Redis.Seq, s.RedisChanges, s.Redis.Grabs)
 	}
 	if again := f.last.Swap(at); again != nil {
 		w.pool.cfg.Logger.InfoContext(ctx, "the fence of a lane is open again", slog.Int("lane", lane), slog.Int64("epoch", at.epoch))
@@ -262,22 +268,22 @@ func (w *epochWatch) admit(ctx context.Context, lane int, s laneSnapshot) {
 }
 
 // halt ends the lane's epoch for every process: in Redis first, then in MySQL.
-func (w *epochWatch) halt(ctx context.Context, lane int, s laneSnapshot, reason packet.LaneReason) {
+func (w *epochWatch) halt(ctx context.Context, lane int, s laneSnapshot, reason fence.LaneReason) {
 	first := w.pool.fences[lane].open.Swap(nil) != nil
-	s.seenHere = w.pool.fences[lane].last.Load().position() // may have advanced since
-	log := w.pool.cfg.Logger.With(slog.Int("lane", lane), slog.String("reason", string(reason)), slog.Int64("epoch", s.epoch()),
-		slog.Int64("seq", s.redis.Seq), slog.Int64("seq_acknowledged", max(s.seenHere.seq, s.row.AckedSeq)))
-	if s.redis.Number > 0 && reason != packet.LaneMySQLOlder {
-		if err := w.pool.HaltFence(ctx, lane, s.redis.Number, reason); err != nil {
+	s.Seen = w.pool.fences[lane].last.Load().position() // may have advanced since
+	log := w.pool.cfg.Logger.With(slog.Int("lane", lane), slog.String("reason", string(reason)), slog.Int64("epoch", s.EndedEpoch()),
+		slog.Int64("seq", s.Redis.Seq), slog.Int64("seq_acknowledged", max(s.Seen.Seq, s.Row.AckedSeq)))
+	if s.Redis.Number > 0 && reason != fence.LaneMySQLOlder {
+		if err := w.pool.HaltFence(ctx, lane, s.Redis.Number, reason); err != nil {
 			log.WarnContext(ctx, "cannot halt a lane in Redis", slog.Any("error", err))
 		}
 	}
-	if s.mysqlRead {
+	if s.MySQLRead {
 		ctx, cancel := context.WithTimeout(ctx, mysqlTimeout)
 		defer cancel()
-		halted, err := false, w.mysql.RaiseSeenSeqs(ctx, []packet.LanePosition{s.seen(lane)})
+		halted, err := false, w.mysql.RaiseSeenSeqs(ctx, []fence.LanePosition{s.Acknowledged(lane)})
 		if err == nil {
-			halted, err = w.mysql.ShutPoolLane(ctx, lane, s.epoch(), reason)
+			halted, err = w.mysql.ShutPoolLane(ctx, lane, s.EndedEpoch(), reason)
 		}
 		if err != nil {
 			w.logFailure(ctx, "cannot record in MySQL that a lane is closed", err)
@@ -291,12 +297,12 @@ func (w *epochWatch) halt(ctx context.Context, lane int, s laneSnapshot, reason 
 
 // createLanes adds missing lanes to MySQL, and creates in Redis those that were never open.
 // The row comes first: a lane that is missing in Redis is new only while its row says so.
-func (w *epochWatch) createLanes(ctx context.Context, fresh []int, added []packet.LaneRow) {
+func (w *epochWatch) createLanes(ctx context.Context, fresh []int, added []fence.LaneRow) {
 	if len(fresh)+len(added) == 0 {
 		return
 	}
 	for _, lane := range fresh {
-		added = append(added, packet.LaneRow{Lane: lane, Epoch: 1, State: packet.LaneShut, Reason: packet.LaneNew})
+		added = append(added, fence.LaneRow{Lane: lane, Epoch: 1, State: fence.LaneShut, Reason: fence.LaneNew})
 	}
 	ctx, cancel := context.WithTimeout(ctx, createTimeout)
 	defer cancel()
@@ -332,13 +338,13 @@ func (w *epochWatch) forEachLane(lanes []int, do func(lane int) error) error {
 
 // recordSeen writes the positions that advanced since the last call to MySQL.
 func (w *epochWatch) recordSeen(ctx context.Context) {
-	var news []packet.LanePosition
+	var news []fence.LanePosition
 	for lane, f := range w.pool.fences {
 		m := f.last.Load().position() // also of a closed fence: replies may have arrived since
-		if m.epoch == 0 || w.recorded[lane].epoch == m.epoch && w.recorded[lane].seq >= m.seq {
+		if m.Epoch == 0 || w.recorded[lane].Epoch == m.Epoch && w.recorded[lane].Seq >= m.Seq {
 			continue
 		}
-		news = append(news, packet.LanePosition{Lane: lane, Epoch: m.epoch, Seq: m.seq, Grabs: m.grabs})
+		news = append(news, fence.LanePosition{Lane: lane, Epoch: m.Epoch, Seq: m.Seq, Grabs: m.Grabs})
 	}
 	if len(news) == 0 {
 		return
@@ -350,7 +356,7 @@ func (w *epochWatch) recordSeen(ctx context.Context) {
 		return
 	}
 	for _, l := range news {
-		w.recorded[l.Lane] = position{epoch: l.Epoch, seq: l.Seq}
+		w.recorded[l.Lane] = fence.Position{Epoch: l.Epoch, Seq: l.Seq}
 	}
 }
 

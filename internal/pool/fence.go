@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"hongbao/internal/failpoint"
+	"hongbao/internal/fence"
 	"hongbao/internal/packet"
 )
 
@@ -18,8 +19,8 @@ const fencedCode = "HBFENCED"
 // number still detect a loss, unless the other one added as many changes since.
 const maxProcessNumber = 1024
 
-// fence is the fence of one lane in this process (R9).
-type fence struct {
+// laneFence is the fence of one lane in this process (R9).
+type laneFence struct {
 	open atomic.Pointer[positionTracker] // nil: closed
 	last atomic.Pointer[positionTracker] // the current or the last one; nil: never open
 }
@@ -32,35 +33,16 @@ type positionTracker struct {
 	kept                atomic.Int64 // claims without a share, at the last look
 }
 
-// position is a position at one moment. The zero position is before every other.
-type position struct{ epoch, seq, changes, grabs int64 }
-
-func (t *positionTracker) position() position {
+func (t *positionTracker) position() fence.Position {
 	if t == nil {
-		return position{}
+		return fence.Position{}
 	}
-	return position{epoch: t.epoch, seq: t.seq.Load(), changes: t.changes.Load(), grabs: t.grabs.Load()}
+	return fence.Position{Epoch: t.epoch, Seq: t.seq.Load(), Changes: t.changes.Load(), Grabs: t.grabs.Load()}
 }
 
 // token returns the fencing token that scripts check.
-func (p position) token(process int) string {
-	return fmt.Sprintf("%d:%d:%d:%d", p.epoch, p.seq, process, p.changes)
-}
-
-// loss returns why a lane lacks acknowledged changes, or "" when it lacks none. The position
-// must be older than the read of the lane.
-func (p position) loss(found Epoch, changes int64) packet.LaneReason {
-	switch {
-	case p.epoch == 0:
-		return ""
-	case found.Number == 0:
-		return packet.LaneKeyMissing
-	case found.Number < p.epoch:
-		return packet.LaneRedisOlder
-	case found.Number == p.epoch && (found.Seq < p.seq || changes < p.changes):
-		return packet.LaneSeqBehind
-	}
-	return ""
+func token(p fence.Position, process int) string {
+	return fmt.Sprintf("%d:%d:%d:%d", p.Epoch, p.Seq, process, p.Changes)
 }
 
 // advance raises the position; it never decreases.
@@ -140,7 +122,7 @@ func (p *Pool) CheckFences(context.Context) error {
 // that is closed for this process stays unchanged.
 //
 // Errors: ErrUnavailable.
-func (p *Pool) HaltLane(ctx context.Context, lane int, reason packet.LaneReason) error {
+func (p *Pool) HaltLane(ctx context.Context, lane int, reason fence.LaneReason) error {
 	s := p.fences[lane].open.Load()
 	if s == nil {
 		return nil
@@ -202,16 +184,16 @@ func (p *Pool) runRead(ctx context.Context, s *redis.Script, id string, keys []s
 	return reply, p.closeIfFenced(lane, at, err)
 }
 
-func (p *Pool) runScript(ctx context.Context, m position, lane int, s *redis.Script, keys []string, args ...any) *redis.Cmd {
-	return s.Run(ctx, p.rdb, append([]string{p.keys.epoch(lane)}, keys...), append([]any{m.token(p.process)}, args...)...)
+func (p *Pool) runScript(ctx context.Context, m fence.Position, lane int, s *redis.Script, keys []string, args ...any) *redis.Cmd {
+	return s.Run(ctx, p.rdb, append([]string{p.keys.epoch(lane)}, keys...), append([]any{token(m, p.process)}, args...)...)
 }
 
 // readFenced reads with plain commands, and returns ErrFenced when a lane lacks acknowledged
 // changes. queue adds the commands to a pipeline, each with an error of its own. The epochs
 // of the lanes are read after them, and returned.
-func (p *Pool) readFenced(ctx context.Context, lanes []int, queue func(redis.Pipeliner)) ([]Epoch, error) {
-	epochs := make([]Epoch, len(lanes))
-	at, before, found := make([]*positionTracker, len(lanes)), make([]position, len(lanes)), make([]*redis.SliceCmd, len(lanes))
+func (p *Pool) readFenced(ctx context.Context, lanes []int, queue func(redis.Pipeliner)) ([]fence.Epoch, error) {
+	epochs := make([]fence.Epoch, len(lanes))
+	at, before, found := make([]*positionTracker, len(lanes)), make([]fence.Position, len(lanes)), make([]*redis.SliceCmd, len(lanes))
 	for i, lane := range lanes {
 		s, err := p.checkFence(lane)
 		if err != nil {
@@ -231,7 +213,7 @@ func (p *Pool) readFenced(ctx context.Context, lanes []int, queue func(redis.Pip
 		if err != nil {
 			return nil, err
 		}
-		if e.Number != before[i].epoch || e.Fence != FenceOpen || before[i].loss(e, changes) != "" {
+		if !before[i].Intact(e, changes) {
 			if p.fences[lane].open.CompareAndSwap(at[i], nil) {
 				p.epochWatch.trigger()
 			}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"hongbao/internal/devstack/stacktest"
+	"hongbao/internal/fence"
 	"hongbao/internal/packet"
 	"hongbao/test/wait"
 )
@@ -78,7 +79,7 @@ func TestR9_LostGrabsCloseTheFence(t *testing.T) {
 			checkClosed(t, p, pk, other)
 			wait.Until(t, "every process is refused", func() bool {
 				e := epochOf(t, p, lane)
-				return e.Number == 0 || e.Fence == FenceHalted
+				return e.Number == 0 || e.Fence == fence.Halted
 			})
 
 			// A rebuild would restore from MySQL, which is empty here.
@@ -153,13 +154,13 @@ func testEveryCallIsRefused(t *testing.T, on setup) {
 	for what, harm := range map[string]func() error{
 		"no epoch":      func() error { return p.rdb.Del(ctx, key).Err() },
 		"another epoch": func() error { return p.rdb.HSet(ctx, key, "epoch", 2).Err() },
-		"seq behind":    func() error { return p.rdb.HSet(ctx, key, "seq", acked.seq-1).Err() },
+		"seq behind":    func() error { return p.rdb.HSet(ctx, key, "seq", acked.Seq-1).Err() },
 		// other processes caught up
 		"own grab lost": func() error {
-			return p.rdb.HSet(ctx, key, "seq", acked.seq+5, fmt.Sprint(p.process), acked.changes-1).Err()
+			return p.rdb.HSet(ctx, key, "seq", acked.Seq+5, fmt.Sprint(p.process), acked.Changes-1).Err()
 		},
 		"own field lost": func() error {
-			return errors.Join(p.rdb.HSet(ctx, key, "seq", acked.seq+5).Err(), p.rdb.HDel(ctx, key, fmt.Sprint(p.process)).Err())
+			return errors.Join(p.rdb.HSet(ctx, key, "seq", acked.Seq+5).Err(), p.rdb.HDel(ctx, key, fmt.Sprint(p.process)).Err())
 		},
 		"closed": func() error { return p.rdb.HSet(ctx, key, "gate", "closed").Err() },
 		"halted": func() error { return p.rdb.HSet(ctx, key, "gate", "halted").Err() },
@@ -205,7 +206,7 @@ func testEveryCallIsRefused(t *testing.T, on setup) {
 					return pageScript.Run(ctx, p.rdb, append(keys, k.packet, k.order, k.winners), pass, "", 10).Err()
 				},
 			} {
-				err := call(acked.token(p.process))
+				err := call(token(acked, p.process))
 				if !strings.HasPrefix(fmt.Sprint(err), fencedCode) {
 					t.Errorf("%s: %v", name, err)
 				}
@@ -259,8 +260,8 @@ func TestR9_OtherProcessCaughtUp(t *testing.T) {
 	}
 	mustGrab(t, bob, pk.ID, "another")
 	if was, e := ann.fences[packet.Lane(pk.ID, ann.Lanes())].open.Load().position(),
-		epochOf(t, bob, packet.Lane(pk.ID, ann.Lanes())); e.Seq <= was.seq {
-		t.Fatalf("the lane has come to %d, was at %d", e.Seq, was.seq)
+		epochOf(t, bob, packet.Lane(pk.ID, ann.Lanes())); e.Seq <= was.Seq {
+		t.Fatalf("the lane has come to %d, was at %d", e.Seq, was.Seq)
 	}
 	if _, open := ann.Fence(pk.ID); !open {
 		t.Fatal("the loss was found before a call")
@@ -268,7 +269,7 @@ func TestR9_OtherProcessCaughtUp(t *testing.T) {
 	_, err := ann.Grab(t.Context(), pk.ID, "late", packet.Profile{})
 	wantErr(t, err, ErrFenced)
 	ann.epochWatch.round(t.Context())
-	if e := epochOf(t, bob, packet.Lane(pk.ID, ann.Lanes())); e.Fence != FenceHalted || e.Reason != packet.LaneSeqBehind {
+	if e := epochOf(t, bob, packet.Lane(pk.ID, ann.Lanes())); e.Fence != fence.Halted || e.Reason != fence.LaneSeqBehind {
 		t.Errorf("the lane is not halted for all: %+v", e)
 	}
 	_, err = bob.Grab(t.Context(), pk.ID, "late", packet.Profile{})
@@ -391,8 +392,8 @@ func testChangesCounted(t *testing.T, on setup) {
 			t.Errorf("%s: counted %d, of them %d grabs; want %d, %d", step.what, after.Seq-before.Seq, after.Grabs-before.Grabs, step.seq,
 				step.grabs)
 		}
-		if at := p.fences[lane].open.Load().position(); at.seq != after.Seq || at.changes != after.Seq || at.grabs != after.Grabs ||
-			at.epoch != after.Number {
+		if at := p.fences[lane].open.Load().position(); at.Seq != after.Seq || at.Changes != after.Seq || at.Grabs != after.Grabs ||
+			at.Epoch != after.Number {
 			t.Errorf("%s: seen %+v, Redis has %+v", step.what, at, after)
 		}
 	}

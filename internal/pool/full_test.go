@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"hongbao/internal/devstack/stacktest"
+	"hongbao/internal/fence"
 	"hongbao/internal/packet"
 )
 
@@ -139,7 +140,7 @@ func TestFullRedisRebuilds(t *testing.T) {
 	openPacket(t, p, pk)
 	lane := packet.Lane(pk.ID, p.Lanes())
 	full(t, server.Addr)
-	if err := p.HaltFence(ctx, lane, 1, packet.LaneRequested); err != nil {
+	if err := p.HaltFence(ctx, lane, 1, fence.LaneRequested); err != nil {
 		t.Error(err)
 	}
 	if err := p.CloseFence(ctx, lane, 2); err != nil {

@@ -224,7 +224,7 @@ func (p *Pool) viewAll(ctx context.Context, ids []string) map[string]viewResult 
 		for i, id := range ids {
 			if at[i] != nil {
 				k := p.keys.of(id)
-				replies[i] = viewScript.EvalSha(ctx, pipe, []string{k.epoch, k.packet}, at[i].position().token(p.process))
+				replies[i] = viewScript.EvalSha(ctx, pipe, []string{k.epoch, k.packet}, token(at[i].position(), p.process))
 			}
 		}
 		return nil

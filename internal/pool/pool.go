@@ -152,7 +152,7 @@ type Pool struct {
 	rdb        redis.UniversalClient
 	lanes      []*lane
 	flushers   []*flusher
-	fences     []*fence
+	fences     []*laneFence
 	epochWatch *epochWatch
 	searches   *coalescer[search, []packet.Cursor]
 	views      *coalescer[string, viewResult]
@@ -184,7 +184,7 @@ func Open(ctx context.Context, cfg Config) (*Pool, error) {
 			p.flushers = append(p.flushers, &flusher{pool: p, queues: map[string]*packetQueue{}})
 		}
 		p.lanes = append(p.lanes, &lane{flusher: p.flushers[len(p.flushers)-1], number: n})
-		p.fences = append(p.fences, &fence{})
+		p.fences = append(p.fences, &laneFence{})
 	}
 	p.epochWatch = newEpochWatch(p, cfg.Epochs)
 	p.searches, p.views = newSearches(p), newViews(p)

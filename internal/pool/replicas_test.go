@@ -205,7 +205,7 @@ func TestR9_ReplicasBehindAreNoLoss(t *testing.T) {
 	openPacket(t, p, pk)
 	mustGrab(t, p, pk.ID, "u")
 	lane := packet.Lane(pk.ID, p.Lanes())
-	seen := func() int64 { return p.fences[lane].last.Load().position().seq }
+	seen := func() int64 { return p.fences[lane].last.Load().position().Seq }
 	servers.part(t)
 	before := seen()
 	if _, err := p.Grab(t.Context(), pk.ID, "v", packet.Profile{}); !errors.Is(err, ErrReplicas) {

@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"hongbao/internal/devstack/stacktest"
+	"hongbao/internal/fence"
 	"hongbao/internal/packet"
 )
 
@@ -191,7 +192,7 @@ func everyScript(t *testing.T, p *Pool) {
 	_, err = h.TakeOrphans(ctx, lane, "successor", 1)
 	must(err)
 	must(s.Release(ctx))
-	must(p.HaltFence(ctx, lane, 1, packet.LaneRequested))
+	must(p.HaltFence(ctx, lane, 1, fence.LaneRequested))
 	must(p.CloseFence(ctx, lane, 2))
 	_, err = p.ClearLane(ctx, lane, 2, nil, nil)
 	must(err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"hongbao/internal/fence"
 	"hongbao/internal/packet"
 )
 
@@ -33,7 +34,7 @@ type knownLane struct {
 	owners       claimOwners
 }
 
-func (l *knownLane) covers(e Epoch) bool { return l.epoch == e.Number && l.grabs == e.Grabs }
+func (l *knownLane) covers(e fence.Epoch) bool { return l.epoch == e.Number && l.grabs == e.Grabs }
 
 // claims is an upper bound of the indexed claims, until the lane changes.
 func (l *knownLane) claims() int64 { return l.indexed + l.tail.n }
@@ -155,7 +156,7 @@ func (f *searchRun) queueIndexed(ctx context.Context, pipe redis.Pipeliner, lane
 
 // readChanged collects what was read, reads the new hand-offs of changed lanes, and then the
 // lanes that were not read yet.
-func (f *searchRun) readChanged(ctx context.Context, claims []search, epochs []Epoch) error {
+func (f *searchRun) readChanged(ctx context.Context, claims []search, epochs []fence.Epoch) error {
 	var changed, unread []int
 	for lane, e := range epochs {
 		known := &f.known[lane]
@@ -205,7 +206,7 @@ func (l *knownLane) collect(seed maphash.Seed, read firstRead) error {
 
 // readNew reads the new hand-offs of changed lanes, and the indexed claims of these and of the
 // unread lanes.
-func (f *searchRun) readNew(ctx context.Context, claims []search, epochs []Epoch, changed, unread []int) error {
+func (f *searchRun) readNew(ctx context.Context, claims []search, epochs []fence.Epoch, changed, unread []int) error {
 	for _, lane := range changed {
 		if known := &f.known[lane]; known.epoch != epochs[lane].Number {
 			*known = knownLane{}

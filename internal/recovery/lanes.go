@@ -4,8 +4,8 @@ import (
 	"context"
 	"slices"
 
+	"hongbao/internal/fence"
 	"hongbao/internal/packet"
-	"hongbao/internal/pool"
 	"hongbao/internal/reconcile"
 )
 
@@ -17,7 +17,7 @@ func (r *Recovery) restoreLanes(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	known := map[int]packet.LaneRow{}
+	known := map[int]fence.LaneRow{}
 	for _, row := range rows {
 		known[row.Lane] = row
 	}
@@ -30,41 +30,21 @@ func (r *Recovery) restoreLanes(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := r.restoreLane(ctx, known[lane], found, r.laneAs(lane, known[lane], found, lacking[lane])); err != nil {
+		if err := r.restoreLane(ctx, known[lane], found, fence.Found(lane, known[lane], found, r.Rebuild, lacking[lane])); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// laneAs returns the row that a lane must get.
-func (r *Recovery) laneAs(lane int, row packet.LaneRow, found pool.Epoch, lacks bool) packet.LaneRow {
-	l := packet.LaneRow{Lane: lane, Epoch: max(row.Epoch, found.Number), State: packet.LaneOpen}
-	if found.Number == l.Epoch {
-		l.AckedSeq, l.AckedGrabs = found.Seq, found.Grabs
-	}
-	switch {
-	case r.Rebuild:
-		l.Reason = packet.LaneRequested
-	case lacks:
-		l.Reason = packet.LanePoolBehind
-	case found.Number > row.Epoch && !found.Open():
-		l.Reason = packet.LaneHalted // or its rebuilder died
-	}
-	if l.Reason != "" {
-		l.State = packet.LaneShut
-	}
-	return l
-}
-
-func (r *Recovery) restoreLane(ctx context.Context, row packet.LaneRow, found pool.Epoch, l packet.LaneRow) error {
+func (r *Recovery) restoreLane(ctx context.Context, row fence.LaneRow, found fence.Epoch, l fence.LaneRow) error {
 	if l.Epoch == 0 {
-		if l.State == packet.LaneOpen {
+		if l.State == fence.LaneOpen {
 			return nil // unknown to both and without packets: it is new
 		}
 		l.Epoch = 1
 	}
-	if l.State == packet.LaneShut && found.Number > 0 {
+	if l.State == fence.LaneShut && found.Number > 0 {
 		if err := r.Pools.HaltFence(ctx, l.Lane, found.Number, l.Reason); err != nil {
 			return err
 		}
@@ -72,7 +52,7 @@ func (r *Recovery) restoreLane(ctx context.Context, row packet.LaneRow, found po
 	if found.Number > row.Epoch {
 		r.updateReport(func(v *Report) { v.Raised++ })
 	}
-	if l.State == packet.LaneShut {
+	if l.State == fence.LaneShut {
 		r.updateReport(func(v *Report) { v.Shut++ })
 	}
 	return r.Store.RecoverPoolLane(ctx, l)

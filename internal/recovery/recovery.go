@@ -14,11 +14,11 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"hongbao/activities"
+	"hongbao/internal/fence"
 	"hongbao/internal/money"
 	"hongbao/internal/packet"
 	"hongbao/internal/pause"
 	"hongbao/internal/payout"
-	"hongbao/internal/pool"
 	"hongbao/internal/reconcile"
 	"hongbao/internal/staff"
 )
@@ -74,8 +74,8 @@ type Store interface {
 
 // Lanes is the part of MySQL that stores the epochs of lanes.
 type Lanes interface {
-	PoolLanes(ctx context.Context) ([]packet.LaneRow, error)
-	RecoverPoolLane(ctx context.Context, l packet.LaneRow) error
+	PoolLanes(ctx context.Context) ([]fence.LaneRow, error)
+	RecoverPoolLane(ctx context.Context, l fence.LaneRow) error
 }
 
 // Pools is the part of Redis that a recovery reads, also behind closed fences.
@@ -86,8 +86,8 @@ type Pools interface {
 	ViewsUnfenced(ctx context.Context, ids []string) (map[string]packet.PoolView, error)
 	EachClaimUnfenced(ctx context.Context, id string, visit func([]packet.Claim) error) error
 	EligibleUnfenced(ctx context.Context, id string) ([]string, error)
-	ReadEpoch(ctx context.Context, lane int) (pool.Epoch, error)
-	HaltFence(ctx context.Context, lane int, epoch int64, reason packet.LaneReason) error
+	ReadEpoch(ctx context.Context, lane int) (fence.Epoch, error)
+	HaltFence(ctx context.Context, lane int, epoch int64, reason fence.LaneReason) error
 }
 
 // Provider is the payment API that is queried.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"hongbao/internal/failpoint"
-	"hongbao/internal/packet"
+	"hongbao/internal/fence"
 	"hongbao/internal/payout"
 )
 
@@ -27,21 +27,21 @@ type laneRow struct {
 
 func (laneRow) TableName() string { return "pool_lanes" }
 
-func (r laneRow) row() packet.LaneRow {
-	return packet.LaneRow{
-		Lane: r.Lane, Epoch: r.Epoch, State: packet.LaneState(r.State), AckedSeq: r.Seen, AckedGrabs: r.SeenGrabs,
-		Reason: packet.LaneReason(orEmpty(r.Reason)), ShutAt: orZero(r.ShutAt), Lost: r.Lost, RebuiltAt: orZero(r.RebuiltAt),
+func (r laneRow) row() fence.LaneRow {
+	return fence.LaneRow{
+		Lane: r.Lane, Epoch: r.Epoch, State: fence.LaneState(r.State), AckedSeq: r.Seen, AckedGrabs: r.SeenGrabs,
+		Reason: fence.LaneReason(orEmpty(r.Reason)), ShutAt: orZero(r.ShutAt), Lost: r.Lost, RebuiltAt: orZero(r.RebuiltAt),
 		Holder: orEmpty(r.Holder), LeaseUntil: orZero(r.LeaseUntil),
 	}
 }
 
 // PoolLanes returns every lane that was ever used, by lane (rule R9). Errors: ErrUnavailable.
-func (s *Store) PoolLanes(ctx context.Context) ([]packet.LaneRow, error) {
+func (s *Store) PoolLanes(ctx context.Context) ([]fence.LaneRow, error) {
 	var rows []laneRow
 	if err := s.read(ctx).Order("lane").Find(&rows).Error; err != nil {
 		return nil, classify(err)
 	}
-	lanes := make([]packet.LaneRow, len(rows))
+	lanes := make([]fence.LaneRow, len(rows))
 	for i, r := range rows {
 		lanes[i] = r.row()
 	}
@@ -50,7 +50,7 @@ func (s *Store) PoolLanes(ctx context.Context) ([]packet.LaneRow, error) {
 
 // AddPoolLanes inserts missing lanes with epoch, state, reason and seen positions. Existing lanes
 // stay as they are. Errors: ErrUnavailable.
-func (s *Store) AddPoolLanes(ctx context.Context, lanes []packet.LaneRow) error {
+func (s *Store) AddPoolLanes(ctx context.Context, lanes []fence.LaneRow) error {
 	if len(lanes) == 0 {
 		return nil
 	}
@@ -58,7 +58,7 @@ func (s *Store) AddPoolLanes(ctx context.Context, lanes []packet.LaneRow) error 
 		var values []any
 		for _, l := range lanes {
 			var shutAt *time.Time
-			if l.State != packet.LaneOpen {
+			if l.State != fence.LaneOpen {
 				shutAt = &tx.now
 			}
 			values = append(values, l.Lane, l.Epoch, string(l.State), l.AckedSeq, l.AckedGrabs, optString(string(l.Reason)), shutAt, tx.now)
@@ -78,16 +78,16 @@ func (s *Store) OpenNewPoolLanes(ctx context.Context, lanes []int) error {
 	return s.inTx(ctx, failpoint.Administration, func(tx tx) error {
 		return tx.Exec("UPDATE pool_lanes SET state = ?, reason = NULL, shut_at = NULL, updated_at = ? WHERE lane IN ? AND state = ? AND "+
 			"reason = ?",
-			string(packet.LaneOpen), tx.now, lanes, string(packet.LaneShut), string(packet.LaneNew)).Error
+			string(fence.LaneOpen), tx.now, lanes, string(fence.LaneShut), string(fence.LaneNew)).Error
 	})
 }
 
 // ShutPoolLane shuts the fence of a lane that is open in that epoch, and reports whether it did. A
 // lane that is shut or has another epoch keeps its state and reason. Errors: ErrUnavailable.
-func (s *Store) ShutPoolLane(ctx context.Context, lane int, epoch int64, reason packet.LaneReason) (shut bool, err error) {
+func (s *Store) ShutPoolLane(ctx context.Context, lane int, epoch int64, reason fence.LaneReason) (shut bool, err error) {
 	err = s.inTx(ctx, failpoint.Administration, func(tx tx) error {
 		res := tx.Exec("UPDATE pool_lanes SET state = ?, reason = ?, shut_at = ?, updated_at = ? WHERE lane = ? AND epoch = ? AND state = ?",
-			string(packet.LaneShut), string(reason), tx.now, tx.now, lane, epoch, string(packet.LaneOpen))
+			string(fence.LaneShut), string(reason), tx.now, tx.now, lane, epoch, string(fence.LaneOpen))
 		shut = res.RowsAffected == 1
 		return res.Error
 	})
@@ -121,8 +121,8 @@ func (s *Store) CompareLaneEpoch(ctx context.Context, lane int, epoch int64) (ol
 // Epoch, and the seen positions within an epoch, only rise. A lane of a later epoch, or one shut
 // only because MySQL is older, becomes what l says. A lane that l reports as shut is shut, unless it
 // is shut or rebuilding in this epoch. Errors: ErrUnavailable.
-func (s *Store) RecoverPoolLane(ctx context.Context, l packet.LaneRow) error {
-	if err := s.AddPoolLanes(ctx, []packet.LaneRow{l}); err != nil {
+func (s *Store) RecoverPoolLane(ctx context.Context, l fence.LaneRow) error {
+	if err := s.AddPoolLanes(ctx, []fence.LaneRow{l}); err != nil {
 		return err
 	}
 	return s.inTx(ctx, failpoint.RecoverLane, func(tx tx) error {
@@ -130,12 +130,12 @@ func (s *Store) RecoverPoolLane(ctx context.Context, l packet.LaneRow) error {
 		if err := tx.Raw("SELECT * FROM pool_lanes WHERE lane = ? FOR UPDATE", l.Lane).Scan(&row).Error; err != nil {
 			return err
 		}
-		to, moved := recoveredLane(row.row(), l)
+		to, moved := fence.Recovered(row.row(), l)
 		if !moved {
 			return nil
 		}
 		var shutAt *time.Time
-		if to.State != packet.LaneOpen {
+		if to.State != fence.LaneOpen {
 			shutAt = &tx.now
 		}
 		return tx.Model(&laneRow{}).Where("lane = ?", l.Lane).Updates(map[string]any{"epoch": to.Epoch, "state": string(to.State),
@@ -144,23 +144,9 @@ func (s *Store) RecoverPoolLane(ctx context.Context, l packet.LaneRow) error {
 	})
 }
 
-// recoveredLane merges a stored lane with the found one and reports whether the row changes.
-func recoveredLane(have, found packet.LaneRow) (packet.LaneRow, bool) {
-	shuts := found.State == packet.LaneShut
-	waits := have.State == packet.LaneShut && (have.Reason == packet.LaneMySQLOlder || have.Reason == packet.LaneNew && shuts)
-	switch {
-	case found.Epoch > have.Epoch:
-		return found, true
-	case found.Epoch < have.Epoch, !waits && (!shuts || have.State != packet.LaneOpen):
-		return have, false
-	}
-	found.AckedSeq, found.AckedGrabs = max(found.AckedSeq, have.AckedSeq), max(found.AckedGrabs, have.AckedGrabs)
-	return found, true
-}
-
 // RaiseSeenSeqs raises the highest seen positions of lanes in one statement. Entries of another
 // epoch or with lower values change nothing. Each lane may occur once. Errors: ErrUnavailable.
-func (s *Store) RaiseSeenSeqs(ctx context.Context, seen []packet.LanePosition) error {
+func (s *Store) RaiseSeenSeqs(ctx context.Context, seen []fence.LanePosition) error {
 	if len(seen) == 0 {
 		return nil
 	}

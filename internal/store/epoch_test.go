@@ -4,11 +4,11 @@ import (
 	"testing"
 	"time"
 
-	"hongbao/internal/packet"
+	"hongbao/internal/fence"
 	"hongbao/internal/payout"
 )
 
-func laneOf(t testing.TB, s *Store, lane int) packet.LaneRow {
+func laneOf(t testing.TB, s *Store, lane int) fence.LaneRow {
 	t.Helper()
 	lanes, err := s.PoolLanes(t.Context())
 	must(t, err)
@@ -18,7 +18,7 @@ func laneOf(t testing.TB, s *Store, lane int) packet.LaneRow {
 		}
 	}
 	t.Fatalf("lane %d is not there: %+v", lane, lanes)
-	return packet.LaneRow{}
+	return fence.LaneRow{}
 }
 
 // TestR9_LaneRowMovesByItsEpochAlone: a lane is inserted once, opened when it never was, and shut
@@ -27,15 +27,15 @@ func TestR9_LaneRowMovesByItsEpochAlone(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
 	ctx := t.Context()
-	first := packet.LaneRow{Lane: 7, Epoch: 1, State: packet.LaneShut, Reason: packet.LaneNew}
+	first := fence.LaneRow{Lane: 7, Epoch: 1, State: fence.LaneShut, Reason: fence.LaneNew}
 	must(t, s.AddPoolLanes(ctx, nil))
-	must(t, s.AddPoolLanes(ctx, []packet.LaneRow{first}))
-	must(t, s.AddPoolLanes(ctx, []packet.LaneRow{{Lane: 7, Epoch: 9, State: packet.LaneOpen, AckedSeq: 5, AckedGrabs: 4},
-		{Lane: 8, Epoch: 1, State: packet.LaneOpen, AckedSeq: 2, AckedGrabs: 1}}))
-	if l := laneOf(t, s, 8); l.State != packet.LaneOpen || l.AckedSeq != 2 || l.AckedGrabs != 1 || !l.ShutAt.IsZero() {
+	must(t, s.AddPoolLanes(ctx, []fence.LaneRow{first}))
+	must(t, s.AddPoolLanes(ctx, []fence.LaneRow{{Lane: 7, Epoch: 9, State: fence.LaneOpen, AckedSeq: 5, AckedGrabs: 4},
+		{Lane: 8, Epoch: 1, State: fence.LaneOpen, AckedSeq: 2, AckedGrabs: 1}}))
+	if l := laneOf(t, s, 8); l.State != fence.LaneOpen || l.AckedSeq != 2 || l.AckedGrabs != 1 || !l.ShutAt.IsZero() {
 		t.Errorf("put in open: %+v", l)
 	}
-	if l := laneOf(t, s, 7); l.Epoch != 1 || l.State != packet.LaneShut || l.Reason != packet.LaneNew || l.ShutAt.IsZero() || l.AckedSeq != 0 {
+	if l := laneOf(t, s, 7); l.Epoch != 1 || l.State != fence.LaneShut || l.Reason != fence.LaneNew || l.ShutAt.IsZero() || l.AckedSeq != 0 {
 		t.Errorf("first one does not stay: %+v", l)
 	}
 	moves := func(what string, want bool, move func() (bool, error)) {
@@ -44,27 +44,27 @@ func TestR9_LaneRowMovesByItsEpochAlone(t *testing.T) {
 			t.Errorf("%s: %v %v", what, did, err)
 		}
 	}
-	shut := func(lane int, epoch int64, why packet.LaneReason) func() (bool, error) {
+	shut := func(lane int, epoch int64, why fence.LaneReason) func() (bool, error) {
 		return func() (bool, error) { return s.ShutPoolLane(ctx, lane, epoch, why) }
 	}
-	moves("shut what is shut", false, shut(7, 1, packet.LaneSeqBehind))
+	moves("shut what is shut", false, shut(7, 1, fence.LaneSeqBehind))
 	must(t, s.OpenNewPoolLanes(ctx, nil))
 	must(t, s.OpenNewPoolLanes(ctx, []int{8, 9}))
-	if l := laneOf(t, s, 7); l.State != packet.LaneShut {
+	if l := laneOf(t, s, 7); l.State != fence.LaneShut {
 		t.Errorf("opened with others: %+v", l)
 	}
 	must(t, s.OpenNewPoolLanes(ctx, []int{7, 8}))
-	if l := laneOf(t, s, 7); l.State != packet.LaneOpen || l.Reason != "" || !l.ShutAt.IsZero() {
+	if l := laneOf(t, s, 7); l.State != fence.LaneOpen || l.Reason != "" || !l.ShutAt.IsZero() {
 		t.Errorf("open: %+v", l)
 	}
-	moves("shut another epoch", false, shut(7, 2, packet.LaneSeqBehind))
-	moves("shut", true, shut(7, 1, packet.LaneKeyMissing))
-	moves("shut again", false, shut(7, 1, packet.LaneSeqBehind))
-	if l := laneOf(t, s, 7); l.State != packet.LaneShut || l.Reason != packet.LaneKeyMissing || l.ShutAt.IsZero() {
+	moves("shut another epoch", false, shut(7, 2, fence.LaneSeqBehind))
+	moves("shut", true, shut(7, 1, fence.LaneKeyMissing))
+	moves("shut again", false, shut(7, 1, fence.LaneSeqBehind))
+	if l := laneOf(t, s, 7); l.State != fence.LaneShut || l.Reason != fence.LaneKeyMissing || l.ShutAt.IsZero() {
 		t.Errorf("shut: %+v", l)
 	}
 	must(t, s.OpenNewPoolLanes(ctx, []int{7}))
-	if l := laneOf(t, s, 7); l.State != packet.LaneShut {
+	if l := laneOf(t, s, 7); l.State != fence.LaneShut {
 		t.Errorf("opened again without a rebuild: %+v", l)
 	}
 }
@@ -74,37 +74,37 @@ func TestR9_R13LanesAreRaised(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
 	ctx := t.Context()
-	lane := func(epoch int64, state packet.LaneState, seen int64, why packet.LaneReason) packet.LaneRow {
-		return packet.LaneRow{Epoch: epoch, State: state, AckedSeq: seen, AckedGrabs: seen, Reason: why}
+	lane := func(epoch int64, state fence.LaneState, seen int64, why fence.LaneReason) fence.LaneRow {
+		return fence.LaneRow{Epoch: epoch, State: state, AckedSeq: seen, AckedGrabs: seen, Reason: why}
 	}
-	open, shut := packet.LaneOpen, packet.LaneShut
+	open, shut := fence.LaneOpen, fence.LaneShut
 	for i, c := range []struct {
 		name              string
-		have, found, want packet.LaneRow
+		have, found, want fence.LaneRow
 	}{
-		{"unknown to the books", packet.LaneRow{}, lane(3, open, 5, ""), lane(3, open, 5, "")},
+		{"unknown to the books", fence.LaneRow{}, lane(3, open, 5, ""), lane(3, open, 5, "")},
 		{"later epoch", lane(2, open, 90, ""), lane(3, open, 5, ""), lane(3, open, 5, "")},
-		{"later epoch, shut before", lane(2, shut, 90, packet.LaneKeyMissing), lane(3, open, 5, ""), lane(3, open, 5, "")},
-		{"later epoch, rebuilt before", lane(2, packet.LaneRebuilding, 0, packet.LaneKeyMissing), lane(3, open, 5, ""), lane(3, open, 5, "")},
-		{"later epoch, to be made", lane(2, open, 90, ""), lane(3, shut, 5, packet.LanePoolBehind), lane(3, shut, 5, packet.LanePoolBehind)},
-		{"taken for older", lane(3, shut, 9, packet.LaneMySQLOlder), lane(3, open, 5, ""), lane(3, open, 9, "")},
-		{"lower epoch", lane(3, open, 9, ""), lane(2, shut, 50, packet.LanePoolBehind), lane(3, open, 9, "")},
+		{"later epoch, shut before", lane(2, shut, 90, fence.LaneKeyMissing), lane(3, open, 5, ""), lane(3, open, 5, "")},
+		{"later epoch, rebuilt before", lane(2, fence.LaneRebuilding, 0, fence.LaneKeyMissing), lane(3, open, 5, ""), lane(3, open, 5, "")},
+		{"later epoch, to be made", lane(2, open, 90, ""), lane(3, shut, 5, fence.LanePoolBehind), lane(3, shut, 5, fence.LanePoolBehind)},
+		{"taken for older", lane(3, shut, 9, fence.LaneMySQLOlder), lane(3, open, 5, ""), lane(3, open, 9, "")},
+		{"lower epoch", lane(3, open, 9, ""), lane(2, shut, 50, fence.LanePoolBehind), lane(3, open, 9, "")},
 		{"same epoch", lane(3, open, 9, ""), lane(3, open, 50, ""), lane(3, open, 9, "")},
-		{"same epoch, lacks claims", lane(3, open, 9, ""), lane(3, shut, 5, packet.LanePoolBehind), lane(3, shut, 9, packet.LanePoolBehind)},
-		{"shut already", lane(3, shut, 9, packet.LaneSeqBehind), lane(3, shut, 5, packet.LanePoolBehind), lane(3, shut, 9, packet.LaneSeqBehind)},
-		{"shut already, found whole", lane(3, shut, 9, packet.LaneSeqBehind), lane(3, open, 5, ""), lane(3, shut, 9, packet.LaneSeqBehind)},
-		{"new, and to be made", lane(1, shut, 0, packet.LaneNew), lane(1, shut, 0, packet.LanePoolBehind),
-			lane(1, shut, 0, packet.LanePoolBehind)},
+		{"same epoch, lacks claims", lane(3, open, 9, ""), lane(3, shut, 5, fence.LanePoolBehind), lane(3, shut, 9, fence.LanePoolBehind)},
+		{"shut already", lane(3, shut, 9, fence.LaneSeqBehind), lane(3, shut, 5, fence.LanePoolBehind), lane(3, shut, 9, fence.LaneSeqBehind)},
+		{"shut already, found whole", lane(3, shut, 9, fence.LaneSeqBehind), lane(3, open, 5, ""), lane(3, shut, 9, fence.LaneSeqBehind)},
+		{"new, and to be made", lane(1, shut, 0, fence.LaneNew), lane(1, shut, 0, fence.LanePoolBehind),
+			lane(1, shut, 0, fence.LanePoolBehind)},
 	} {
 		c.have.Lane, c.found.Lane = i, i
 		switch have := c.have; {
-		case have.State == packet.LaneRebuilding:
+		case have.State == fence.LaneRebuilding:
 			have.State, have.Epoch = shut, have.Epoch-1
-			must(t, s.AddPoolLanes(ctx, []packet.LaneRow{have}))
-			_, _, err := s.BeginRebuild(ctx, i, "holder", time.Minute, packet.LanePosition{})
+			must(t, s.AddPoolLanes(ctx, []fence.LaneRow{have}))
+			_, _, err := s.BeginRebuild(ctx, i, "holder", time.Minute, fence.LanePosition{})
 			must(t, err)
 		case have.Epoch > 0:
-			must(t, s.AddPoolLanes(ctx, []packet.LaneRow{have}))
+			must(t, s.AddPoolLanes(ctx, []fence.LaneRow{have}))
 		}
 		for range 2 {
 			must(t, s.RecoverPoolLane(ctx, c.found))
@@ -123,8 +123,8 @@ func TestR9_SeenRises(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
 	ctx := t.Context()
-	must(t, s.AddPoolLanes(ctx, []packet.LaneRow{{Lane: 3, Epoch: 1, State: packet.LaneOpen}, {Lane: 4, Epoch: 2, State: packet.LaneOpen}}))
-	for _, seen := range [][]packet.LanePosition{
+	must(t, s.AddPoolLanes(ctx, []fence.LaneRow{{Lane: 3, Epoch: 1, State: fence.LaneOpen}, {Lane: 4, Epoch: 2, State: fence.LaneOpen}}))
+	for _, seen := range [][]fence.LanePosition{
 		{},
 		{{Lane: 3, Epoch: 1, Seq: 10, Grabs: 8}, {Lane: 4, Epoch: 2, Seq: 1 << 52, Grabs: 1<<52 - 1}},
 		{{Lane: 3, Epoch: 1, Seq: 9, Grabs: 7}, {Lane: 4, Epoch: 3, Seq: 1<<52 + 1, Grabs: 1}},
@@ -141,7 +141,7 @@ func TestR9_SeenRises(t *testing.T) {
 	if lanes, err := s.PoolLanes(ctx); err != nil || len(lanes) != 2 {
 		t.Errorf("lanes %+v, %v", lanes, err)
 	}
-	must(t, s.RaiseSeenSeqs(ctx, []packet.LanePosition{{Lane: 3, Epoch: 1, Seq: 12, Grabs: 9}}))
+	must(t, s.RaiseSeenSeqs(ctx, []fence.LanePosition{{Lane: 3, Epoch: 1, Seq: 12, Grabs: 9}}))
 	if l := laneOf(t, s, 3); l.AckedSeq != 12 || l.AckedGrabs != 9 {
 		t.Errorf("lane 3: %+v", l)
 	}
@@ -153,7 +153,7 @@ func TestR9_R13LaneAhead(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
 	ctx := t.Context()
-	must(t, s.AddPoolLanes(ctx, []packet.LaneRow{{Lane: 3, Epoch: 4, State: packet.LaneOpen}}))
+	must(t, s.AddPoolLanes(ctx, []fence.LaneRow{{Lane: 3, Epoch: 4, State: fence.LaneOpen}}))
 	for _, epoch := range []int64{1, 4} {
 		if older, err := s.CompareLaneEpoch(ctx, 3, epoch); older || err != nil {
 			t.Errorf("epoch %d: %v, %v", epoch, older, err)

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"hongbao/internal/fence"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
@@ -47,7 +48,7 @@ func TestDueOnceTheClockIsSetRight(t *testing.T) {
 			return len(r) == 1
 		},
 		"lane": func() bool {
-			_, taken, err := s.BeginRebuild(ctx, 3, rand.Text(), time.Minute, packet.LanePosition{})
+			_, taken, err := s.BeginRebuild(ctx, 3, rand.Text(), time.Minute, fence.LanePosition{})
 			must(t, err)
 			return taken
 		},
@@ -60,8 +61,8 @@ func TestDueOnceTheClockIsSetRight(t *testing.T) {
 		}
 		_, err := s.RequestDailyReconciliation(ctx, provider, "2026-01-01", "schedule")
 		must(t, err)
-		must(t, s.AddPoolLanes(ctx, []packet.LaneRow{{Lane: 3, Epoch: 1, State: packet.LaneOpen}}))
-		_, err = s.ShutPoolLane(ctx, 3, 1, packet.LaneKeyMissing)
+		must(t, s.AddPoolLanes(ctx, []fence.LaneRow{{Lane: 3, Epoch: 1, State: fence.LaneOpen}}))
+		_, err = s.ShutPoolLane(ctx, 3, 1, fence.LaneKeyMissing)
 		must(t, err)
 		_, _, err = s.PlanBulk(ctx, bulk, []string{"a"})
 		must(t, err)

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"hongbao/internal/packet"
+	"hongbao/internal/fence"
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
 )
@@ -16,13 +16,13 @@ func TestR9_LostGrabsUntilResolved(t *testing.T) {
 	s, _ := newStore(t)
 	ctx := t.Context()
 	epoch := int64(1)
-	must(t, s.AddPoolLanes(ctx, []packet.LaneRow{{Lane: 7, Epoch: epoch, State: packet.LaneOpen}}))
+	must(t, s.AddPoolLanes(ctx, []fence.LaneRow{{Lane: 7, Epoch: epoch, State: fence.LaneOpen}}))
 	rebuilt := func(lost int64) {
 		t.Helper()
-		if shut, err := s.ShutPoolLane(ctx, 7, epoch, packet.LaneKeyMissing); err != nil || !shut {
+		if shut, err := s.ShutPoolLane(ctx, 7, epoch, fence.LaneKeyMissing); err != nil || !shut {
 			t.Fatal(shut, err)
 		}
-		b, taken, err := s.BeginRebuild(ctx, 7, "h", time.Minute, packet.LanePosition{})
+		b, taken, err := s.BeginRebuild(ctx, 7, "h", time.Minute, fence.LanePosition{})
 		if err != nil || !taken {
 			t.Fatal(taken, err)
 		}

@@ -7,9 +7,9 @@ import (
 	"sync"
 	"time"
 
+	"hongbao/internal/fence"
 	"hongbao/internal/money"
 	"hongbao/internal/observe"
-	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 )
 
@@ -213,7 +213,7 @@ func (r *HealthReader) lanes(ctx context.Context, v *observe.HealthSnapshot) err
 	for _, row := range rows {
 		found[row.State] = observe.Backlog{Waiting: row.N, Oldest: orZero(row.Oldest)}
 	}
-	for _, state := range []packet.LaneState{packet.LaneOpen, packet.LaneShut, packet.LaneRebuilding} {
+	for _, state := range []fence.LaneState{fence.LaneOpen, fence.LaneShut, fence.LaneRebuilding} {
 		v.Lanes = append(v.Lanes, observe.LaneBacklog{State: string(state), Backlog: found[string(state)]})
 	}
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"hongbao/internal/devstack/stacktest"
+	"hongbao/internal/fence"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
@@ -131,11 +132,11 @@ func guardedCases(t *testing.T, s *Store) guarded {
 	}
 	return guarded{
 		"rebuild a lane": func(s *Store) error {
-			_, _, err := s.BeginRebuild(ctx, 0, "h", time.Minute, packet.LanePosition{})
+			_, _, err := s.BeginRebuild(ctx, 0, "h", time.Minute, fence.LanePosition{})
 			return err
 		},
 		"end a rebuild": func(s *Store) error { // on a normal MySQL it fails for lack of a lane
-			if err := s.EndRebuild(ctx, packet.Rebuild{}); !errors.Is(err, ErrMoved) {
+			if err := s.EndRebuild(ctx, fence.Rebuild{}); !errors.Is(err, ErrMoved) {
 				return err
 			}
 			return nil

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"hongbao/internal/failpoint"
+	"hongbao/internal/fence"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 )
@@ -31,11 +32,11 @@ type rebuildRow struct {
 
 func (rebuildRow) TableName() string { return "pool_rebuilds" }
 
-func (r rebuildRow) rebuild() packet.Rebuild {
-	b := packet.Rebuild{
-		ID: r.ID, Lane: r.Lane, From: r.FromEpoch, Epoch: r.Epoch, Reason: packet.LaneReason(r.Reason), Holder: r.Holder,
-		Acked:     packet.LanePosition{Lane: r.Lane, Epoch: r.FromEpoch, Seq: r.Seen, Grabs: r.SeenGrabs},
-		Found:     packet.LanePosition{Lane: r.Lane, Epoch: r.FromEpoch, Seq: r.Found, Grabs: r.FoundGrabs},
+func (r rebuildRow) rebuild() fence.Rebuild {
+	b := fence.Rebuild{
+		ID: r.ID, Lane: r.Lane, From: r.FromEpoch, Epoch: r.Epoch, Reason: fence.LaneReason(r.Reason), Holder: r.Holder,
+		Acked:     fence.LanePosition{Lane: r.Lane, Epoch: r.FromEpoch, Seq: r.Seen, Grabs: r.SeenGrabs},
+		Found:     fence.LanePosition{Lane: r.Lane, Epoch: r.FromEpoch, Seq: r.Found, Grabs: r.FoundGrabs},
 		StartedAt: r.StartedAt.UTC(), EndedAt: orZero(r.EndedAt),
 	}
 	if r.EndedAt != nil {
@@ -53,7 +54,7 @@ func (r rebuildRow) rebuild() packet.Rebuild {
 // when it is open, was never open, is of an older MySQL (rule R13), or is leased by another holder.
 // Errors: payout.ErrMySQLRestored, ErrUnavailable.
 func (s *Store) BeginRebuild(ctx context.Context, lane int, holder string, lease time.Duration,
-	found packet.LanePosition) (b packet.Rebuild,
+	found fence.LanePosition) (b fence.Rebuild,
 	taken bool, err error) {
 	err = s.inTx(ctx, failpoint.RebuildBegin, func(tx tx) error {
 		taken = false
@@ -70,15 +71,14 @@ func (s *Store) BeginRebuild(ctx context.Context, lane int, holder string, lease
 		if found.Epoch == l.Epoch {
 			began.Found, began.FoundGrabs = found.Seq, found.Grabs
 		}
-		switch {
-		case l.State == packet.LaneShut && l.Reason != packet.LaneNew && l.Reason != packet.LaneMySQLOlder:
-		case l.State == packet.LaneRebuilding && (l.Holder == holder || !l.Leased(tx.now, lease)):
+		if !l.MayTake(holder, tx.now, lease) {
+			return nil
+		}
+		if l.State == fence.LaneRebuilding {
 			err := tx.Where("lane = ? AND epoch = ? AND ended_at IS NULL", lane, l.Epoch).Limit(1).Find(&began).Error
 			if err != nil {
 				return err
 			}
-		default:
-			return nil
 		}
 		began.Epoch, began.Holder = l.Epoch+1, holder
 		if began.ID == 0 {
@@ -91,7 +91,7 @@ func (s *Store) BeginRebuild(ctx context.Context, lane int, holder string, lease
 			return err
 		}
 		b, taken = began.rebuild(), true
-		return tx.Model(&laneRow{}).Where("lane = ?", lane).Updates(map[string]any{"state": string(packet.LaneRebuilding),
+		return tx.Model(&laneRow{}).Where("lane = ?", lane).Updates(map[string]any{"state": string(fence.LaneRebuilding),
 			"epoch": began.Epoch, "seen": 0, "seen_grabs": 0, "holder": holder, "lease_until": tx.now.Add(lease), "updated_at": tx.now}).Error
 	})
 	return b, taken, err
@@ -99,24 +99,24 @@ func (s *Store) BeginRebuild(ctx context.Context, lane int, holder string, lease
 
 // ExtendRebuildLease extends the lease of a rebuild. Errors: ErrMoved when another holder has taken
 // it over, ErrUnavailable.
-func (s *Store) ExtendRebuildLease(ctx context.Context, b packet.Rebuild, lease time.Duration) error {
+func (s *Store) ExtendRebuildLease(ctx context.Context, b fence.Rebuild, lease time.Duration) error {
 	return s.inTx(ctx, failpoint.Administration, func(tx tx) error {
 		return tx.moveLane(b, "lease_until = ?", tx.now.Add(lease))
 	})
 }
 
 // EndRebuild opens the fence of a rebuilt lane in MySQL and stores the rebuild's result. Possibly
-// lost grabs become a break. Redis must be open already, with at least packet.RebuiltSeq: readers of
+// lost grabs become a break. Redis must be open already, with at least fence.RebuiltSeq: readers of
 // the row continue at once. Errors: ErrMoved when another holder has taken it over,
 // payout.ErrMySQLRestored when it was rebuilt from a restored MySQL, ErrUnavailable.
-func (s *Store) EndRebuild(ctx context.Context, b packet.Rebuild) error {
+func (s *Store) EndRebuild(ctx context.Context, b fence.Rebuild) error {
 	return s.inTx(ctx, failpoint.RebuildEnd, func(tx tx) error {
 		if err := tx.allow(payout.ActionChangePool, holdNames{}); err != nil {
 			return err
 		}
 		err := tx.moveLane(b, "state = ?, reason = NULL, shut_at = NULL, holder = NULL, lease_until = NULL, lost = ?, rebuilt_at = ?, seen = "+
 			"GREATEST(seen, ?)",
-			string(packet.LaneOpen), b.Lost, tx.now, packet.RebuiltSeq)
+			string(fence.LaneOpen), b.Lost, tx.now, fence.RebuiltSeq)
 		if err != nil {
 			return err
 		}
@@ -132,8 +132,8 @@ func (s *Store) EndRebuild(ctx context.Context, b packet.Rebuild) error {
 }
 
 // moveLane updates the row of a lane that the rebuild still holds.
-func (tx tx) moveLane(b packet.Rebuild, set string, values ...any) error {
-	args := append(values, tx.now, b.Lane, b.Epoch, string(packet.LaneRebuilding), b.Holder)
+func (tx tx) moveLane(b fence.Rebuild, set string, values ...any) error {
+	args := append(values, tx.now, b.Lane, b.Epoch, string(fence.LaneRebuilding), b.Holder)
 	// raw: compares epoch, state and holder
 	res := tx.Exec("UPDATE pool_lanes SET "+set+", updated_at = ? WHERE lane = ? AND epoch = ? AND state = ? AND holder = ?", args...)
 	if res.Error == nil && res.RowsAffected != 1 {
@@ -143,10 +143,10 @@ func (tx tx) moveLane(b packet.Rebuild, set string, values ...any) error {
 }
 
 // Rebuilds lists the last rebuilds, newest first. Errors: ErrUnavailable.
-func (s *Store) Rebuilds(ctx context.Context, limit int) ([]packet.Rebuild, error) {
+func (s *Store) Rebuilds(ctx context.Context, limit int) ([]fence.Rebuild, error) {
 	var rows []rebuildRow
 	err := s.read(ctx).Order("id DESC").Limit(limit).Find(&rows).Error
-	out := make([]packet.Rebuild, len(rows))
+	out := make([]fence.Rebuild, len(rows))
 	for i, r := range rows {
 		out[i] = r.rebuild()
 	}
@@ -164,7 +164,7 @@ func (tx tx) laneOpen(packetID string, lanes int) error {
 	if err != nil {
 		return err
 	}
-	if state != "" && state != string(packet.LaneOpen) {
+	if state != "" && state != string(fence.LaneOpen) {
 		return fmt.Errorf("packet %s: its lane is %s: %w", packetID, state, ErrUnavailable)
 	}
 	return nil

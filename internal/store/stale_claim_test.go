@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"hongbao/internal/fence"
 	"hongbao/internal/packet"
 )
 
@@ -18,7 +19,7 @@ func TestR9_StaleClaims(t *testing.T) {
 	s.lanes = 64
 	p := funded(t, s, 1000, 10)
 	lane := packet.Lane(p.ID, s.lanes)
-	must(t, s.AddPoolLanes(ctx, []packet.LaneRow{{Lane: (lane + 1) % 64, Epoch: 9, State: packet.LaneOpen}}))
+	must(t, s.AddPoolLanes(ctx, []fence.LaneRow{{Lane: (lane + 1) % 64, Epoch: 9, State: fence.LaneOpen}}))
 	for i, c := range []struct {
 		name  string
 		lane  int64 // its epoch; 0: never used
@@ -36,11 +37,11 @@ func TestR9_StaleClaims(t *testing.T) {
 	} {
 		must(t, s.db.Exec("DELETE FROM pool_lanes WHERE lane = ?", lane).Error)
 		if c.lane > 0 {
-			row := packet.LaneRow{Lane: lane, Epoch: c.lane, State: packet.LaneOpen}
+			row := fence.LaneRow{Lane: lane, Epoch: c.lane, State: fence.LaneOpen}
 			if c.shut {
-				row.State, row.Reason = packet.LaneShut, packet.LanePoolBehind
+				row.State, row.Reason = fence.LaneShut, fence.LanePoolBehind
 			}
-			must(t, s.AddPoolLanes(ctx, []packet.LaneRow{row}))
+			must(t, s.AddPoolLanes(ctx, []fence.LaneRow{row}))
 		}
 		won := claimOf(p, i, "u"+c.name)
 		if won.Epoch = c.epoch; c.epoch > 0 {
@@ -79,7 +80,7 @@ func TestR9_ClaimsDoNotLockLane(t *testing.T) {
 	s.lanes = 64
 	p := funded(t, s, 200, 2)
 	lane := packet.Lane(p.ID, s.lanes)
-	must(t, s.AddPoolLanes(t.Context(), []packet.LaneRow{{Lane: lane, Epoch: 1, State: packet.LaneOpen}}))
+	must(t, s.AddPoolLanes(t.Context(), []fence.LaneRow{{Lane: lane, Epoch: 1, State: fence.LaneOpen}}))
 	held := s.db.Begin()
 	defer held.Rollback()
 	must(t, held.Exec("UPDATE pool_lanes SET seen = 1 WHERE lane = ?", lane).Error)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"hongbao/internal/devstack/stacktest"
+	"hongbao/internal/fence"
 	"hongbao/internal/observe"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
@@ -184,8 +185,8 @@ func TestHealthSnapshot(t *testing.T) {
 			"'r', 'o', 'ops', '2026-01-01')")
 	}
 	tamper(t, s.sql, "UPDATE holds SET released_at = '2026-01-02', released_by = 'o' WHERE name = 'y'")
-	must(t, s.AddPoolLanes(t.Context(), []packet.LaneRow{{Lane: 0, Epoch: 1, State: packet.LaneOpen},
-		{Lane: 1, Epoch: 1, State: packet.LaneShut, Reason: packet.LaneKeyMissing}}))
+	must(t, s.AddPoolLanes(t.Context(), []fence.LaneRow{{Lane: 0, Epoch: 1, State: fence.LaneOpen},
+		{Lane: 1, Epoch: 1, State: fence.LaneShut, Reason: fence.LaneKeyMissing}}))
 	r := NewHealthReader(s)
 	v := newHealthReader()
 	must(t, r.Read(t.Context(), v))

@@ -34,26 +34,27 @@ var layers = map[string][]string{
 	"dataformat":            {}, // the version number that MySQL and Redis store
 	"migrations":            {"dataformat"},
 	"packet":                {"money"},
+	"fence":                 {},
 	"payout":                {"money", "sentence"},
 	"staff":                 {"money", "payout"},
 	"campaign":              {"packet", "payout"},
-	"pool":                  {"failpoint", "dataformat", "money", "packet", "payout", "access", "observe"},
-	"store":                 {"campaign", "failpoint", "money", "packet", "payout", "staff", "access", "observe"},
+	"pool":                  {"failpoint", "dataformat", "money", "fence", "packet", "payout", "access", "observe"},
+	"store":                 {"campaign", "failpoint", "money", "fence", "packet", "payout", "staff", "access", "observe"},
 	"provider":              {"money", "packet", "payout", "observe"},
 	"provider/providertest": {"money", "payout"}, // knows adapters only by their interface
 	"provider/sandbox":      {},                  // another company's system: it shares no code with us
 	"api":                   {"campaign", "money", "packet", "payout", "staff", "access", "ticket", "observe", "health", "wire"},
-	"activities":            {"campaign", "failpoint", "money", "packet", "payout", "staff", "observe", "reconcile"},
+	"activities":            {"campaign", "failpoint", "money", "fence", "packet", "payout", "staff", "observe", "reconcile"},
 	"workflows":             {"campaign", "money", "packet", "payout", "staff", "activities"},
 	// pool: see workerSees
 	"worker": {"campaign", "failpoint", "money", "packet", "payout", "staff", "observe", "activities", "workflows", "pool", "pause", "relay",
 		"reconcile/watch", "reconcile/rebuild"},
 	"pause":              {},
 	"reconcile":          {"packet", "payout"},
-	"reconcile/watch":    {"packet", "payout", "activities", "workflows", "pause", "reconcile"},
-	"reconcile/rebuild":  {"failpoint", "packet", "activities", "pool", "pause", "reconcile"}, // reads the pool behind its fence
+	"reconcile/watch":    {"fence", "packet", "payout", "activities", "workflows", "pause", "reconcile"},
+	"reconcile/rebuild":  {"failpoint", "fence", "packet", "activities", "pool", "pause", "reconcile"}, // reads the pool behind its fence
 	"relay":              {"failpoint", "packet", "activities", "pool", "pause"},
-	"recovery":           {"money", "packet", "payout", "staff", "activities", "pool", "pause", "reconcile"}, // likewise
+	"recovery":           {"money", "fence", "packet", "payout", "staff", "activities", "pool", "pause", "reconcile"}, // likewise
 	"devstack":           {"observe"},
 	"devstack/stacktest": {"devstack", "migrations", "test/wait"}, // a database with the schema
 	"wire":               {"money"},                               // the HTTP contract
@@ -84,7 +85,7 @@ var forTests = []string{"devstack/stacktest", "provider/providertest", "test"}
 
 // workerSees are the names of pool that worker may use: the content of streams. Writes to Redis go
 // through interfaces that cmd implements.
-var workerSees = []string{"Batch", "Undecodable", "Consumer", "Slot", "ErrLeaseLost", "Epoch", "ErrTorn"}
+var workerSees = []string{"Batch", "Undecodable", "Consumer", "Slot", "ErrLeaseLost", "ErrTorn"}
 
 // owners lists which packages may import a library or a package below it.
 var owners = []struct {
@@ -118,7 +119,7 @@ var owners = []struct {
 
 // pure packages depend on the standard library, each other and Unicode tables only, so that every money
 // rule in them can be tested without a server.
-var pure = []string{"money", "sentence", "access", "failpoint", "packet", "payout", "staff"}
+var pure = []string{"money", "sentence", "access", "failpoint", "packet", "fence", "payout", "staff"}
 
 // driverless packages depend on no driver, directly or indirectly, so that a workflow or an
 // activity cannot do I/O by accident.

@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"hongbao/internal/fence"
 	"hongbao/internal/money"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
-	redis "hongbao/internal/pool"
 	"hongbao/internal/recovery"
 	"hongbao/internal/staff"
 )
@@ -561,12 +561,12 @@ func (b restoredDatabase) WithheldByRecovery(context.Context, string) (yes bool,
 	return yes, nil
 }
 
-func (b restoredDatabase) PoolLanes(context.Context) (lanes []packet.LaneRow, err error) {
-	b.world.look(func() { lanes = []packet.LaneRow{{Epoch: 1, State: packet.LaneOpen}} })
+func (b restoredDatabase) PoolLanes(context.Context) (lanes []fence.LaneRow, err error) {
+	b.world.look(func() { lanes = []fence.LaneRow{{Epoch: 1, State: fence.LaneOpen}} })
 	return lanes, nil
 }
 
-func (b restoredDatabase) RecoverPoolLane(context.Context, packet.LaneRow) error { return nil }
+func (b restoredDatabase) RecoverPoolLane(context.Context, fence.LaneRow) error { return nil }
 
 // unfencedPool is the pool as a recovery reads it, without the fence.
 type unfencedPool struct{ *pool }
@@ -632,16 +632,16 @@ func (p unfencedPool) EachClaimUnfenced(_ context.Context, _ string, each func([
 	return each(claims)
 }
 
-func (p unfencedPool) ReadEpoch(context.Context, int) (e redis.Epoch, err error) {
+func (p unfencedPool) ReadEpoch(context.Context, int) (e fence.Epoch, err error) {
 	p.world.look(func() {
-		if e = (redis.Epoch{Number: 1, Fence: redis.FenceOpen}); p.fenceClosed {
-			e.Fence = redis.FenceHalted
+		if e = (fence.Epoch{Number: 1, Fence: fence.Open}); p.fenceClosed {
+			e.Fence = fence.Halted
 		}
 	})
 	return e, nil
 }
 
-func (p unfencedPool) HaltFence(context.Context, int, int64, packet.LaneReason) error {
+func (p unfencedPool) HaltFence(context.Context, int, int64, fence.LaneReason) error {
 	p.world.look(func() {
 		p.fenceClosed = true
 		p.world.reached["a recovery closes the fence"]++

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"hongbao/activities"
+	"hongbao/internal/fence"
 	"hongbao/internal/packet"
 	"hongbao/internal/pause"
 	"hongbao/internal/reconcile"
@@ -29,7 +30,7 @@ type claimed struct{ packetID, user string }
 // with hand-offs; then winners and staged packets follow whose hand-offs were lost. It adds what
 // it waited for to waited. It returns the number of hand-offs that this process still relays
 // because Temporal does not accept them.
-func (r *Rebuilder) drain(ctx context.Context, b *packet.Rebuild, waited map[claimed]bool) (left int, err error) {
+func (r *Rebuilder) drain(ctx context.Context, b *fence.Rebuild, waited map[claimed]bool) (left int, err error) {
 	if left, err = r.drainHandoffs(ctx, b.Lane); err != nil {
 		return left, err
 	}
@@ -160,7 +161,7 @@ func (r *Rebuilder) restartPayouts(ctx context.Context, id string, view packet.P
 // lost may be in Temporal, or still with another process's relay. It repeats until nothing new
 // has appeared for Pace.Settle. left is the number of hand-offs that this process may keep
 // relaying.
-func (r *Rebuilder) awaitRuns(ctx context.Context, b *packet.Rebuild, waited map[claimed]bool, left int) error {
+func (r *Rebuilder) awaitRuns(ctx context.Context, b *fence.Rebuild, waited map[claimed]bool, left int) error {
 	quiet, loggedAt := time.Now(), time.Now()
 	for {
 		runs, looked, err := r.runs.list(ctx)
@@ -253,7 +254,7 @@ const stagedTimeout = 10 * time.Second
 // awaitRecorded returns once claims and packets are recorded, or the wait times out. While claims
 // are recorded, however slowly, the wait continues: a lane rebuilt without the others would deal
 // their shares again.
-func (r *Rebuilder) awaitRecorded(ctx context.Context, b packet.Rebuild, missing map[claimed]int, packets []string) error {
+func (r *Rebuilder) awaitRecorded(ctx context.Context, b fence.Rebuild, missing map[claimed]int, packets []string) error {
 	began := time.Now()
 	loggedAt, moved := began, began
 	for {

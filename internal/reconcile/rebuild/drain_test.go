@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"hongbao/internal/fence"
 	"hongbao/internal/packet"
 )
 
@@ -41,7 +42,7 @@ func TestR9_RebuildIsPatient(t *testing.T) {
 				missing[claimed{"p", fmt.Sprint("u", i)}] = i
 			}
 			r := New(Config{Rows: rows, Pace: Intervals{Patience: patience}, Lanes: 1, Logger: slog.New(slog.DiscardHandler)})
-			if err := r.awaitRecorded(t.Context(), packet.Rebuild{}, missing, nil); err != nil {
+			if err := r.awaitRecorded(t.Context(), fence.Rebuild{}, missing, nil); err != nil {
 				t.Fatal(err)
 			}
 			if rows.recorded != most {

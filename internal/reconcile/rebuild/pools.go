@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"hongbao/internal/failpoint"
+	"hongbao/internal/fence"
 	"hongbao/internal/packet"
 	"hongbao/internal/pause"
 	"hongbao/internal/pool"
@@ -30,7 +31,7 @@ const (
 
 // FromRows is the step of Lane that replaces the lane's contents in Redis by MySQL's rows. It fails if MySQL was
 // restored since the rebuild began: missing rows may exist only in Redis (rule R13).
-func (r *Rebuilder) FromRows(ctx context.Context, b *packet.Rebuild) error {
+func (r *Rebuilder) FromRows(ctx context.Context, b *fence.Rebuild) error {
 	if err := r.heavy.Acquire(ctx, 1); err != nil {
 		return err
 	}
@@ -75,7 +76,7 @@ func (r *Rebuilder) FromRows(ctx context.Context, b *packet.Rebuild) error {
 // before that, and a recovery has left the charge to staff (rule R13). They must stay rejected,
 // or the next recovery would open one that was charged after all. It runs before anything is
 // removed, so that a rebuilder that takes over finds them too. It returns the packets.
-func (r *Rebuilder) rebuildRejected(ctx context.Context, b *packet.Rebuild) (map[string]bool, error) {
+func (r *Rebuilder) rebuildRejected(ctx context.Context, b *fence.Rebuild) (map[string]bool, error) {
 	out := map[string]bool{}
 	err := r.packetsOfLane(b, packet.StatusFunding).Each(ctx, func(page []packet.RebuildInput) error {
 		now, err := r.cfg.Books.Clock(ctx)
@@ -111,7 +112,7 @@ func (r *Rebuilder) rebuildRejected(ctx context.Context, b *packet.Rebuild) (map
 }
 
 // packetsOfLane lists the packets of a lane in one status that have a pool, the oldest first.
-func (r *Rebuilder) packetsOfLane(b *packet.Rebuild, status packet.Status) reconcile.List[packet.RebuildInput] {
+func (r *Rebuilder) packetsOfLane(b *fence.Rebuild, status packet.Status) reconcile.List[packet.RebuildInput] {
 	return reconcile.List[packet.RebuildInput]{Limit: rebuildPacketBatch,
 		Read: func(ctx context.Context, after packet.Cursor, limit int) ([]packet.RebuildInput, error) {
 			return r.cfg.Rows.PoolsOfLane(ctx, b.Lane, r.cfg.Lanes, status, after, limit)
@@ -119,7 +120,7 @@ func (r *Rebuilder) packetsOfLane(b *packet.Rebuild, status packet.Status) recon
 		At: func(p packet.RebuildInput) packet.Cursor { return packet.Cursor{At: p.CreatedAt, ID: p.ID} }}
 }
 
-func (r *Rebuilder) rebuildPools(ctx context.Context, b *packet.Rebuild, status packet.Status, rejected map[string]bool,
+func (r *Rebuilder) rebuildPools(ctx context.Context, b *fence.Rebuild, status packet.Status, rejected map[string]bool,
 	done map[string]packet.Status) error {
 	return r.packetsOfLane(b, status).Each(ctx, func(page []packet.RebuildInput) error {
 		now, err := r.cfg.Books.Clock(ctx)
@@ -184,7 +185,7 @@ func firstAnswer(p packet.RebuildInput, now time.Time) *packet.FirstAnswer {
 }
 
 // rebuildWins writes the winners of campaigns in which a user wins once.
-func (r *Rebuilder) rebuildWins(ctx context.Context, b *packet.Rebuild) error {
+func (r *Rebuilder) rebuildWins(ctx context.Context, b *fence.Rebuild) error {
 	now, err := r.cfg.Books.Clock(ctx)
 	if err != nil {
 		return err
@@ -194,7 +195,7 @@ func (r *Rebuilder) rebuildWins(ctx context.Context, b *packet.Rebuild) error {
 	})
 }
 
-func (r *Rebuilder) rebuildTombstones(ctx context.Context, b *packet.Rebuild, status packet.Status) error {
+func (r *Rebuilder) rebuildTombstones(ctx context.Context, b *fence.Rebuild, status packet.Status) error {
 	now, err := r.cfg.Books.Clock(ctx)
 	if err != nil {
 		return err

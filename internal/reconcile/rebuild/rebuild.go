@@ -17,18 +17,18 @@ import (
 
 	"hongbao/activities"
 	"hongbao/internal/failpoint"
+	"hongbao/internal/fence"
 	"hongbao/internal/packet"
 	"hongbao/internal/pause"
-	"hongbao/internal/pool"
 )
 
 // Store is the part of MySQL that stores rebuilds.
 type Store interface {
-	PoolLanes(ctx context.Context) ([]packet.LaneRow, error)
+	PoolLanes(ctx context.Context) ([]fence.LaneRow, error)
 	CheckNotRestored(ctx context.Context) error
-	BeginRebuild(ctx context.Context, lane int, holder string, lease time.Duration, found packet.LanePosition) (packet.Rebuild, bool, error)
-	ExtendRebuildLease(ctx context.Context, b packet.Rebuild, lease time.Duration) error
-	EndRebuild(ctx context.Context, b packet.Rebuild) error
+	BeginRebuild(ctx context.Context, lane int, holder string, lease time.Duration, found fence.LanePosition) (fence.Rebuild, bool, error)
+	ExtendRebuildLease(ctx context.Context, b fence.Rebuild, lease time.Duration) error
+	EndRebuild(ctx context.Context, b fence.Rebuild) error
 	CountClaimsAfterSeq(ctx context.Context, lane, lanes int, epoch, seq int64) (int64, error)
 	activities.Clock
 }
@@ -47,7 +47,7 @@ type Rows interface {
 
 // Fences changes the fences of lanes in Redis.
 type Fences interface {
-	ReadEpoch(ctx context.Context, lane int) (pool.Epoch, error)
+	ReadEpoch(ctx context.Context, lane int) (fence.Epoch, error)
 	CloseFence(ctx context.Context, lane int, epoch int64) error
 	OpenFence(ctx context.Context, lane int, epoch, seq int64) error
 }
@@ -185,9 +185,9 @@ func (r *Rebuilder) Run(ctx context.Context) error {
 }
 
 // waiting returns the lanes to rebuild, and the time by MySQL's clock, which timed their fence.
-func (r *Rebuilder) waiting(ctx context.Context) (lanes []packet.LaneRow, now time.Time, err error) {
+func (r *Rebuilder) waiting(ctx context.Context) (lanes []fence.LaneRow, now time.Time, err error) {
 	lanes, err = r.cfg.Books.PoolLanes(ctx)
-	lanes = slices.DeleteFunc(lanes, func(l packet.LaneRow) bool { return !Rebuildable(l) })
+	lanes = slices.DeleteFunc(lanes, func(l fence.LaneRow) bool { return !l.Rebuildable() })
 	if err != nil || len(lanes) == 0 {
 		return nil, now, err
 	}
@@ -200,14 +200,13 @@ func (r *Rebuilder) waiting(ctx context.Context) (lanes []packet.LaneRow, now ti
 
 // take reports whether a lane needs a rebuilder, and reserves it for the caller until release.
 // now is MySQL's time.
-func (r *Rebuilder) take(l packet.LaneRow, now time.Time) bool {
+func (r *Rebuilder) take(l fence.LaneRow, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.busy[l.Lane] || time.Now().Before(r.retryAt[l.Lane]) {
 		return false
 	}
-	r.busy[l.Lane] = Rebuildable(l) && now.Sub(l.ShutAt).Abs() >= r.cfg.Pace.After &&
-		(l.State == packet.LaneShut || l.Holder == r.holder || !l.Leased(now, r.cfg.Pace.Lease))
+	r.busy[l.Lane] = l.MayTake(r.holder, now, r.cfg.Pace.Lease) && now.Sub(l.ShutAt).Abs() >= r.cfg.Pace.After
 	return r.busy[l.Lane]
 }
 
@@ -216,12 +215,6 @@ func (r *Rebuilder) release(lane int, again time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.busy[lane], r.retryAt[lane] = false, again
-}
-
-// Rebuildable reports whether a rebuild may open a lane: not a new one, nor one for which MySQL
-// is older than Redis (rule R13).
-func Rebuildable(l packet.LaneRow) bool {
-	return l.State != packet.LaneOpen && l.Reason != packet.LaneNew && l.Reason != packet.LaneMySQLOlder
 }
 
 func (r *Rebuilder) tryLane(ctx context.Context, lane int) {
@@ -239,13 +232,13 @@ var errTakenOver = errors.New("another rebuilder has taken over the lane")
 
 // Lane rebuilds one lane that is fenced, or whose rebuilder died, and returns the result. It
 // reports whether it did: not for a lane that is open or held by another rebuilder.
-func (r *Rebuilder) Lane(ctx context.Context, lane int) (b packet.Rebuild, done bool, err error) {
+func (r *Rebuilder) Lane(ctx context.Context, lane int) (b fence.Rebuild, done bool, err error) {
 	found, err := r.cfg.Fences.ReadEpoch(ctx, lane)
 	if err != nil {
 		return b, false, err
 	}
 	b, taken, err := r.cfg.Books.BeginRebuild(ctx, lane, r.holder, r.cfg.Pace.Lease,
-		packet.LanePosition{Lane: lane, Epoch: found.Number, Seq: found.Seq, Grabs: found.Grabs})
+		fence.LanePosition{Lane: lane, Epoch: found.Number, Seq: found.Seq, Grabs: found.Grabs})
 	if err != nil || !taken {
 		return b, false, err
 	}
@@ -262,19 +255,19 @@ func (r *Rebuilder) Lane(ctx context.Context, lane int) (b packet.Rebuild, done 
 	waited := map[claimed]bool{} // recorded by now or given up; for a packet the user is empty
 	for _, s := range []struct {
 		done string
-		do   func(context.Context, *packet.Rebuild) error
+		do   func(context.Context, *fence.Rebuild) error
 	}{
-		{"shut", func(ctx context.Context, b *packet.Rebuild) error {
+		{"shut", func(ctx context.Context, b *fence.Rebuild) error {
 			return failpoint.Do(failpoint.RebuildShut, func() error { return r.cfg.Fences.CloseFence(ctx, lane, b.Epoch) })
 		}},
-		{"drained", func(ctx context.Context, b *packet.Rebuild) (err error) {
+		{"drained", func(ctx context.Context, b *fence.Rebuild) (err error) {
 			left, err = r.drain(ctx, b, waited)
 			return err
 		}},
-		{"settled", func(ctx context.Context, b *packet.Rebuild) error { return r.awaitRuns(ctx, b, waited, left) }},
+		{"settled", func(ctx context.Context, b *fence.Rebuild) error { return r.awaitRuns(ctx, b, waited, left) }},
 		{"made", r.FromRows},
 		{"opened", r.open},
-		{"ended", func(ctx context.Context, b *packet.Rebuild) error { return r.cfg.Books.EndRebuild(ctx, *b) }},
+		{"ended", func(ctx context.Context, b *fence.Rebuild) error { return r.cfg.Books.EndRebuild(ctx, *b) }},
 	} {
 		if err := s.do(ctx, &b); err != nil {
 			if cause := context.Cause(ctx); errors.Is(cause, errTakenOver) {
@@ -296,7 +289,7 @@ func (r *Rebuilder) Lane(ctx context.Context, lane int) (b packet.Rebuild, done 
 }
 
 // renewLease renews the lease, and cancels the rebuild when the lease is lost.
-func (r *Rebuilder) renewLease(ctx context.Context, b packet.Rebuild, cancel context.CancelCauseFunc) {
+func (r *Rebuilder) renewLease(ctx context.Context, b fence.Rebuild, cancel context.CancelCauseFunc) {
 	kept := time.Now()
 	for pause.For(ctx, r.cfg.Pace.Lease/4) {
 		err := r.cfg.Books.ExtendRebuildLease(ctx, b, r.cfg.Pace.Lease)
@@ -312,10 +305,10 @@ func (r *Rebuilder) renewLease(ctx context.Context, b packet.Rebuild, cancel con
 
 // open counts the claims that may be lost, and opens the fence in Redis. Writes are accepted only
 // after MySQL has the lane open too.
-func (r *Rebuilder) open(ctx context.Context, b *packet.Rebuild) (err error) {
+func (r *Rebuilder) open(ctx context.Context, b *fence.Rebuild) (err error) {
 	if b.Recorded, err = r.cfg.Books.CountClaimsAfterSeq(ctx, b.Lane, r.cfg.Lanes, b.From, b.Found.Seq); err != nil {
 		return err
 	}
 	b.Lost = max(b.Acked.Grabs-b.Found.Grabs-b.Recorded, 0)
-	return failpoint.Do(failpoint.RebuildOpen, func() error { return r.cfg.Fences.OpenFence(ctx, b.Lane, b.Epoch, packet.RebuiltSeq) })
+	return failpoint.Do(failpoint.RebuildOpen, func() error { return r.cfg.Fences.OpenFence(ctx, b.Lane, b.Epoch, fence.RebuiltSeq) })
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"hongbao/activities"
+	"hongbao/internal/fence"
 	"hongbao/internal/packet"
 	"hongbao/internal/reconcile"
 )
@@ -273,7 +274,7 @@ func (l *laneWatch) poolLacksShares(ctx context.Context, id string) (bool, error
 	cfg.Logger.WarnContext(ctx, "Pool lacks claims that MySQL has; fencing its lane.", slog.String("packet_id", id),
 		slog.Int("recorded", counts.Shares),
 		slog.Int("claimed", counts.Pool))
-	return true, cfg.Pools.HaltLane(ctx, l.lane, packet.LanePoolBehind)
+	return true, cfg.Pools.HaltLane(ctx, l.lane, fence.LanePoolBehind)
 }
 
 // poolLacksUsers does the same for a packet with share conflicts, of which the counts prove nothing: each
@@ -296,7 +297,7 @@ func (l *laneWatch) poolLacksUsers(ctx context.Context, id string) (bool, error)
 	}
 	cfg.Logger.WarnContext(ctx, "Pool lacks users whose claims MySQL has; fencing its lane.", slog.String("packet_id", id),
 		slog.Int("users", len(lacks)))
-	return true, cfg.Pools.HaltLane(ctx, l.lane, packet.LanePoolBehind)
+	return true, cfg.Pools.HaltLane(ctx, l.lane, fence.LanePoolBehind)
 }
 
 // withheld rebuilds the lane of a packet once staff have decided what a recovery of MySQL left
@@ -311,7 +312,7 @@ func (l *laneWatch) withheld(ctx context.Context, id string, view packet.PoolVie
 	}
 	cfg.Logger.WarnContext(ctx, "Withheld packet is decided; rebuilding its lane.", slog.String("packet_id", id),
 		slog.Int("lane", l.lane))
-	return cfg.Pools.HaltLane(ctx, l.lane, packet.LaneRequested)
+	return cfg.Pools.HaltLane(ctx, l.lane, fence.LaneRequested)
 }
 
 // missingResult is the result of comparing the winners of a packet.

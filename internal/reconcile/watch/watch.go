@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"hongbao/activities"
+	"hongbao/internal/fence"
 	"hongbao/internal/packet"
 	"hongbao/internal/pause"
 	"hongbao/internal/payout"
@@ -85,7 +86,7 @@ type EndedRun struct{ WorkflowID, RunID string }
 type Fences interface {
 	Fence(packetID string) (epoch int64, open bool)
 	ClaimedCount(ctx context.Context, id string) (int, error)
-	HaltLane(ctx context.Context, lane int, reason packet.LaneReason) error
+	HaltLane(ctx context.Context, lane int, reason fence.LaneReason) error
 }
 
 // Intervals holds the intervals and grace times of the watch. What is younger than its grace is

@@ -1,4 +1,6 @@
-package packet
+// Package fence decides about the lanes of the pool (rule R9). Redis, MySQL and every process know how
+// far a lane has come; Decide compares them and says whether the process may use the lane. It is pure.
+package fence
 
 import "time"
 
@@ -48,6 +50,21 @@ type LaneRow struct {
 func (l LaneRow) Leased(now time.Time, lease time.Duration) bool {
 	left := l.LeaseUntil.Sub(now)
 	return left >= 0 && left <= lease+time.Minute
+}
+
+// Position returns the position that MySQL has of the lane.
+func (l LaneRow) Position() Position { return Position{Epoch: l.Epoch, Seq: l.AckedSeq} }
+
+// Rebuildable reports whether a rebuild may open the lane: not a new one, nor one for which MySQL is
+// older than Redis (rule R13).
+func (l LaneRow) Rebuildable() bool {
+	return l.State != LaneOpen && l.Reason != LaneNew && l.Reason != LaneMySQLOlder
+}
+
+// MayTake reports whether a process may begin a rebuild of the lane, or take it over: no other process
+// holds its lease.
+func (l LaneRow) MayTake(holder string, now time.Time, lease time.Duration) bool {
+	return l.Rebuildable() && (l.State == LaneShut || l.Holder == holder || !l.Leased(now, lease))
 }
 
 // LanePosition is the observed position of a lane in an epoch.
