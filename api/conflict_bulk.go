@@ -105,7 +105,7 @@ func (r *request) checkConflicts(ids []string) error {
 func (r *request) conflictIDs(f wire.BulkConflictFilter, owner string) (ids []string, more bool, err error) {
 	ctx, cancel := context.WithTimeout(r.ctx, readTimeout)
 	defer cancel()
-	found, err := r.server.cfg.Store.OpenShareConflicts(ctx, payout.ConflictFilter{PacketID: f.PacketID, UserID: f.UserID,
+	found, err := r.server.cfg.Store.OpenShareConflicts(ctx, staff.ConflictFilter{PacketID: f.PacketID, UserID: f.UserID,
 		Default: conflictDecisions[f.DefaultDecision], NotBy: owner, Limit: maxBulk + 1})
 	ids = []string{}
 	for _, c := range found[:min(len(found), maxBulk)] {
@@ -132,7 +132,7 @@ func (r *request) decideConflict(w staff.Write, id string, kind payout.DecisionK
 		return renderConflict(plan, refused, bulkWouldDecide), nil
 	}
 	w.Route += "/" + id
-	stored, err := store.DecideConflict(r.ctx, w, id, kind, func(plan payout.ConflictPlan, refused error) (int, []byte) {
+	stored, err := store.DecideConflict(r.ctx, w, id, kind, func(plan staff.ConflictPlan, refused error) (int, []byte) {
 		return http.StatusOK, encodeBody(renderConflict(plan, refused, bulkDecided))
 	})
 	if err != nil {
@@ -146,7 +146,7 @@ func (r *request) decideConflict(w staff.Write, id string, kind payout.DecisionK
 }
 
 // renderConflict returns the item; second is the result when another person has asked for the same.
-func renderConflict(plan payout.ConflictPlan, refused error, second string) wire.BulkConflictItem {
+func renderConflict(plan staff.ConflictPlan, refused error, second string) wire.BulkConflictItem {
 	p := plan.Payment
 	out := wire.BulkConflictItem{ID: p.ID, PacketID: p.PacketID, UserID: p.UserID, Amount: p.Amount,
 		DefaultDecision: conflictDecision(plan.Default()),

@@ -62,7 +62,7 @@ type PacketReader interface {
 	Claim(ctx context.Context, packetID, userID string) (packet.ClaimWithPayout, error)
 	Balances(ctx context.Context, packetID string) (payout.Balances, error)
 	PayoutSums(ctx context.Context, packetID string) (map[payout.Status]staff.Sum, error)
-	ShareConflicts(ctx context.Context, packetID string) (payout.ShareConflicts, error)
+	ShareConflicts(ctx context.Context, packetID string) (staff.ShareConflicts, error)
 	ShareConflictUsers(ctx context.Context, packetID string) ([]string, error)
 }
 
@@ -104,10 +104,10 @@ type Decisions interface {
 	WithdrawCancel(ctx context.Context, w staff.Write, id string, render staff.DecisionAnswer) (staff.Answer, error)
 	AnswerApproval(ctx context.Context, w staff.Write, approvalID string, agree bool, render staff.DecisionAnswer) (staff.Answer,
 		error)
-	OpenShareConflicts(ctx context.Context, f payout.ConflictFilter) ([]payout.ConflictPlan, error)
+	OpenShareConflicts(ctx context.Context, f staff.ConflictFilter) ([]staff.ConflictPlan, error)
 	DecideConflict(ctx context.Context, w staff.Write, id string, kind payout.DecisionKind,
-		render payout.ConflictAnswer) (staff.Answer, error)
-	PreviewConflict(ctx context.Context, owner, id string, kind payout.DecisionKind) (payout.ConflictPlan, error)
+		render staff.ConflictAnswer) (staff.Answer, error)
+	PreviewConflict(ctx context.Context, owner, id string, kind payout.DecisionKind) (staff.ConflictPlan, error)
 	PlanBulk(ctx context.Context, w staff.Write, ids []string) ([]string, staff.Answer, error)
 	EndBulk(ctx context.Context, w staff.Write, a staff.Answer) (staff.Answer, error)
 }

@@ -57,7 +57,7 @@ type evidence struct {
 	rec      packet.Record // zero: not written yet
 	ledger   payout.Balances
 	view     *packet.PoolView // nil: not in Redis
-	promised payout.ShareConflicts
+	promised staff.ShareConflicts
 	provider payout.ProviderTotals
 }
 
@@ -111,7 +111,7 @@ type proofCheck struct {
 }
 
 // promisesOf renders the share conflicts of a packet with their ledger entries.
-func promisesOf(m payout.ShareConflicts, by map[payout.TransferKind]money.Fen) wire.ProofPromises {
+func promisesOf(m staff.ShareConflicts, by map[payout.TransferKind]money.Fen) wire.ProofPromises {
 	p := wire.ProofPromises{Count: m.Count, Amount: m.Amount, Honoured: by[payout.PostHonoured], Voided: by[payout.PostVoided]}
 	p.Paid = by[payout.PostPaid] - by[payout.PostReturned] + by[payout.PostPaidOutside]
 	p.Owed = p.Honoured - p.Paid - p.Voided

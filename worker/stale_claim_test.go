@@ -10,6 +10,7 @@ import (
 	"hongbao/internal/fence"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 	"hongbao/test/harness"
 	"hongbao/test/wait"
 )
@@ -49,7 +50,7 @@ func (c *staleCase) relayed(t *testing.T, kind byte) {
 // conflicts checks the number of share conflicts and their default decision.
 func (c *staleCase) conflicts(t *testing.T, n int, decision payout.DecisionKind) {
 	t.Helper()
-	found := must(c.store.OpenShareConflicts(t.Context(), payout.ConflictFilter{PacketID: c.p.ID, Limit: 10}))(t)
+	found := must(c.store.OpenShareConflicts(t.Context(), staff.ConflictFilter{PacketID: c.p.ID, Limit: 10}))(t)
 	if len(found) != n || n > 0 && (found[0].Default() != decision || found[0].Payment.Amount != c.stale.Amount) {
 		t.Errorf("share conflicts %+v, want %d, %s by default", found, n, decision)
 	}

@@ -43,7 +43,7 @@ func TestEndedKeyWritesNothing(t *testing.T) {
 		"WithdrawApproval": func(w staff.Write) error { return errOnly(s.WithdrawApproval(ctx, w, "anone", render)) },
 		"WithdrawCancel":   func(w staff.Write) error { return errOnly(s.WithdrawCancel(ctx, w, id, render)) },
 		"DecideConflict": func(w staff.Write) error {
-			return errOnly(s.DecideConflict(ctx, w, id, payout.DecisionRetry, func(payout.ConflictPlan, error) (int, []byte) { return 200, body }))
+			return errOnly(s.DecideConflict(ctx, w, id, payout.DecisionRetry, func(staff.ConflictPlan, error) (int, []byte) { return 200, body }))
 		},
 		"PlanBulk": func(w staff.Write) error {
 			_, _, err := s.PlanBulk(ctx, w, []string{id})

@@ -9,6 +9,7 @@ import (
 	"hongbao/internal/money"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // RecordShareConflict records a share conflict (rule R10): a break and a payout failed with
@@ -155,13 +156,13 @@ func (s *Store) addConflictProgress(ctx context.Context, out map[payout.ClaimRef
 }
 
 // ShareConflicts adds up the share conflicts of a packet. Errors: ErrUnavailable.
-func (s *Store) ShareConflicts(ctx context.Context, packetID string) (payout.ShareConflicts, error) {
+func (s *Store) ShareConflicts(ctx context.Context, packetID string) (staff.ShareConflicts, error) {
 	var sums struct{ Count, Amount, Free int64 }
 	err := s.read(ctx).Raw(`SELECT COUNT(*) AS count, COALESCE(SUM(y.amount), 0) AS amount, COALESCE(SUM(IF(s.user_id IS NULL, y.amount, 0)),
 		0) AS free
 		FROM claims c JOIN payments y ON y.id = c.payment_id LEFT JOIN shares s ON s.packet_id = c.packet_id AND s.share_index = c.share_index
 		WHERE c.packet_id = ? AND c.kind = 'conflict'`, packetID).Scan(&sums).Error
-	return payout.ShareConflicts{Count: sums.Count, Amount: money.Fen(sums.Amount), Free: money.Fen(sums.Free)}, classify(err)
+	return staff.ShareConflicts{Count: sums.Count, Amount: money.Fen(sums.Amount), Free: money.Fen(sums.Free)}, classify(err)
 }
 
 // ShareConflictUsers lists the users with a share conflict in a packet: acknowledged claims without

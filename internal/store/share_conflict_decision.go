@@ -25,7 +25,7 @@ const (
 
 // OpenShareConflicts lists share conflicts that nobody has decided about, newest first. Errors:
 // ErrUnavailable.
-func (s *Store) OpenShareConflicts(ctx context.Context, f payout.ConflictFilter) ([]payout.ConflictPlan, error) {
+func (s *Store) OpenShareConflicts(ctx context.Context, f staff.ConflictFilter) ([]staff.ConflictPlan, error) {
 	names, err := s.namesOf(ctx, f.NotBy)
 	if err != nil {
 		return nil, err
@@ -48,9 +48,9 @@ func (s *Store) OpenShareConflicts(ctx context.Context, f payout.ConflictFilter)
 	var rows []conflictRow
 	// raw: index hint and subqueries
 	err = s.read(ctx).Raw(text+" ORDER BY y.created_at DESC, y.id DESC LIMIT ?", append(args, f.Limit)...).Scan(&rows).Error
-	out := make([]payout.ConflictPlan, len(rows))
+	out := make([]staff.ConflictPlan, len(rows))
 	for i, r := range rows {
-		out[i] = payout.ConflictPlan{Payment: r.Payment.payment(), OtherClaim: r.OtherClaim}
+		out[i] = staff.ConflictPlan{Payment: r.Payment.payment(), OtherClaim: r.OtherClaim}
 	}
 	return out, classify(err)
 }
@@ -60,7 +60,7 @@ func (s *Store) OpenShareConflicts(ctx context.Context, f payout.ConflictFilter)
 // approves it, as AnswerApproval does. Refusals by the state are answers and stored; render makes them.
 // Errors: ErrNotFound, staff.ErrKeyReused, payout.ErrMySQLRestored, ErrUnavailable.
 func (s *Store) DecideConflict(ctx context.Context, w staff.Write, id string, kind payout.DecisionKind,
-	render payout.ConflictAnswer) (staff.Answer, error) {
+	render staff.ConflictAnswer) (staff.Answer, error) {
 	return s.decision(ctx, w, func(tx tx) (staff.Answer, error) {
 		row, attempts, err := tx.load(id, true)
 		if err != nil {
@@ -81,7 +81,7 @@ func (s *Store) DecideConflict(ctx context.Context, w staff.Write, id string, ki
 // PreviewConflict returns what DecideConflict by a person would do now, also with the error that refuses
 // it. It changes nothing. Errors: ErrNotFound, payout.ErrNotRetryable, payout.ErrDecisionPending,
 // payout.ErrDecisionChanged, payout.ErrHeld, ErrUnavailable.
-func (s *Store) PreviewConflict(ctx context.Context, owner, id string, kind payout.DecisionKind) (plan payout.ConflictPlan, err error) {
+func (s *Store) PreviewConflict(ctx context.Context, owner, id string, kind payout.DecisionKind) (plan staff.ConflictPlan, err error) {
 	now, err := s.Clock(ctx)
 	if err != nil {
 		return plan, err
@@ -99,7 +99,7 @@ func (s *Store) PreviewConflict(ctx context.Context, owner, id string, kind payo
 
 // planConflict returns what a person's decision would do, and the other person's decision that it
 // approves.
-func (tx tx) planConflict(owner string, row paymentRow, attempts []payout.Attempt, kind payout.DecisionKind) (plan payout.ConflictPlan,
+func (tx tx) planConflict(owner string, row paymentRow, attempts []payout.Attempt, kind payout.DecisionKind) (plan staff.ConflictPlan,
 	first staff.Decision, err error) {
 	plan.Payment = row.payment()
 	// raw: shares its text with the list

@@ -104,7 +104,7 @@ func TestR10_ConflictIsRecorded(t *testing.T) {
 	if st := recordConflict(t, s, late); st.PaymentID != conflictID(p, "w") || st.Status != payout.StatusFailed {
 		t.Errorf("%+v", st)
 	}
-	if sums, err := s.ShareConflicts(ctx, p.ID); err != nil || sums != (payout.ShareConflicts{Count: 2, Amount: 200, Free: 100}) {
+	if sums, err := s.ShareConflicts(ctx, p.ID); err != nil || sums != (staff.ShareConflicts{Count: 2, Amount: 200, Free: 100}) {
 		t.Errorf("%+v, %v", sums, err)
 	}
 	// The first claim of the share is unchanged, and its repeat is no conflict.
@@ -346,7 +346,7 @@ func TestR10_Listed(t *testing.T) {
 	if rows, err := s.Payments(ctx, staff.PaymentFilter{Kind: payout.KindPayout, Limit: 20}); err != nil || len(rows) != 5 {
 		t.Errorf("%d payouts of shares, %v", len(rows), err)
 	}
-	if sums, err := s.ShareConflicts(ctx, p.ID); err != nil || sums != (payout.ShareConflicts{Count: 5, Amount: 500}) {
+	if sums, err := s.ShareConflicts(ctx, p.ID); err != nil || sums != (staff.ShareConflicts{Count: 5, Amount: 500}) {
 		t.Errorf("%+v, %v", sums, err)
 	}
 }
