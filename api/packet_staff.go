@@ -173,14 +173,14 @@ func (s *Server) addMoney(ctx context.Context, id string, out *wire.StaffPacketD
 	return nil
 }
 
-func renderSums(sums map[payout.Status]staff.Sum) *[]wire.PayoutSum {
+func renderSums(sums map[payout.Status]staff.Sum) []wire.PayoutSum {
 	out := []wire.PayoutSum{}
 	for _, status := range payout.Statuses {
 		if sum, ok := sums[status]; ok {
 			out = append(out, wire.PayoutSum{Status: wire.PayoutStatus(status), Count: sum.Count, Amount: sum.Amount})
 		}
 	}
-	return &out
+	return out
 }
 
 func (s *Server) renderCharge(d staff.PaymentDetail) *wire.Charge {

@@ -48,7 +48,7 @@ func (s *Server) payoutLine(r staff.PaymentRow, form fileForm) []string {
 
 func (s *Server) refundLine(r staff.PaymentRow, form fileForm) []string {
 	refund := s.renderRefund(r)
-	return append([]string{cell(r.ID), cell(r.PacketID), refund.Kind, optionalCell(refund.PayoutID), cell(r.UserID)},
+	return append([]string{cell(r.ID), cell(r.PacketID), string(refund.Kind), optionalCell(refund.PayoutID), cell(r.UserID)},
 		paymentCells(r, refund.Workflow, form)...)
 }
 

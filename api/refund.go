@@ -9,18 +9,12 @@ import (
 	"hongbao/wire"
 )
 
-// Kinds of a refund.
-const (
-	refundRemainder = "remainder"
-	refundCancel    = "cancel"
-)
-
 // renderRefund renders a payment of kind refund. The number in its id is 0 for the remainder,
 // or the share of a cancelled payout plus one.
 func (s *Server) renderRefund(r staff.PaymentRow) wire.Refund {
 	p := s.renderPayout(r)
 	out := wire.Refund{
-		ID: p.ID, PacketID: p.PacketID, Kind: refundRemainder, UserID: p.UserID, Amount: p.Amount, Currency: p.Currency, Status: p.Status,
+		ID: p.ID, PacketID: p.PacketID, Kind: wire.RefundRemainder, UserID: p.UserID, Amount: p.Amount, Currency: p.Currency, Status: p.Status,
 		OrderNo: p.OrderNo, Provider: p.Provider, ProviderRef: p.ProviderRef, Failure: p.Failure, AttemptCount: p.AttemptCount,
 		CreatedAt: p.CreatedAt, UpdatedAt: p.UpdatedAt,
 	}
@@ -30,7 +24,7 @@ func (s *Server) renderRefund(r staff.PaymentRow) wire.Refund {
 	}
 	if number > 0 {
 		cancelled := payout.ID(payout.KindPayout, r.PacketID, number-1)
-		out.Kind, out.PayoutID = refundCancel, &cancelled
+		out.Kind, out.PayoutID = wire.RefundCancel, &cancelled
 	}
 	out.Workflow = s.workflowLink("refund/" + r.PacketID + "/" + strconv.Itoa(number))
 	return out
@@ -68,7 +62,7 @@ func getRefund(r *request) (answer, error) {
 	}
 	out := wire.RefundDetail{Refund: r.server.renderRefund(d.PaymentRow), Attempts: renderAttempts(d)}
 	began := payout.EventBooksClosed
-	if out.Kind == refundCancel {
+	if out.Kind == wire.RefundCancel {
 		began = payout.EventPayoutCancelled
 	}
 	if out.Timeline, out.Temporal, err = r.timeline(d, began, out.Workflow.ID); err != nil {

@@ -3,6 +3,7 @@ package client
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"reflect"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 )
@@ -69,6 +71,21 @@ type call struct {
 	body   any    // JSON; nil: none
 	// patience is the timeout of one try if it exceeds Retry.TryTimeout.
 	patience time.Duration
+}
+
+// Key is the idempotency key of a write: 1 to 128 visible ASCII characters. With a key that you have stored (an order
+// number, say) the call can be repeated after any crash without a second effect. "" or none: the call generates one for
+// its own tries.
+type Key string
+
+// keyOf returns the key of a call.
+func keyOf(given []Key) string {
+	for _, key := range given {
+		if key != "" {
+			return string(key)
+		}
+	}
+	return rand.Text()
 }
 
 // do makes a call, decodes a 2xx into out and returns every other final answer as a
@@ -173,7 +190,24 @@ func (c *caller) try(ctx context.Context, q call, body []byte, out any) (again b
 	if err := json.Unmarshal(text, out); err != nil {
 		return false, fmt.Errorf("%w: %d: %w", ErrAnswer, res.StatusCode, err)
 	}
+	if kept, ok := ctx.Value(keptAnswer{}).(*atomic.Pointer[[]byte]); ok {
+		kept.Store(&text)
+	}
 	return false, nil
+}
+
+type keptAnswer struct{}
+
+// KeepAnswer returns a context whose calls keep their answers, and a function that returns the last one as received,
+// with members unknown to this version; nil: none yet.
+func KeepAnswer(ctx context.Context) (context.Context, func() []byte) {
+	kept := new(atomic.Pointer[[]byte])
+	return context.WithValue(ctx, keptAnswer{}, kept), func() []byte {
+		if text := kept.Load(); text != nil {
+			return *text
+		}
+		return nil
+	}
 }
 
 // withoutAddress removes method and URL from a url.Error, because CallError has them.

@@ -6,15 +6,16 @@
 // identified by packet and user. Other refusals are returned at once as a *Problem with
 // a Code:
 //
-//	claim, err := c.Grab(ctx, packetID, client.GrabRequest{UserID: "bob"})
+//	claim, err := c.Grab(ctx, packetID, wire.Grab{UserID: "bob"})
 //	switch {
-//	case client.IsCode(err, client.CodeSoldOut):
+//	case client.IsCode(err, wire.CodeSoldOut):
 //		// too late
 //	case err != nil:
 //		return err
 //	}
 //
-// The package needs the standard library and hongbao/internal/money only. A Client is
+// Requests, answers and codes are those of package wire. The package needs the standard library, wire and
+// hongbao/internal/money only. A Client is
 // safe for concurrent use. Deadlines are those of the contexts.
 package client
 

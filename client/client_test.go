@@ -12,6 +12,7 @@ import (
 
 	"hongbao/client"
 	"hongbao/internal/money"
+	"hongbao/wire"
 )
 
 func TestNew(t *testing.T) {
@@ -65,17 +66,17 @@ func TestTextIsNotChanged(t *testing.T) {
 	c, s, _ := scripted(t, client.Retry{}, give(201, `{}`))
 	const bad = "\xff"
 	for name, call := range map[string]func() error{
-		"user": func() error { _, err := c.Grab(t.Context(), "p1", client.GrabRequest{UserID: bad}); return err },
+		"user": func() error { _, err := c.Grab(t.Context(), "p1", wire.Grab{UserID: bad}); return err },
 		"recipient": func() error {
-			_, err := c.Grab(t.Context(), "p1", client.GrabRequest{UserID: "bob", Recipient: bad})
+			_, err := c.Grab(t.Context(), "p1", wire.Grab{UserID: "bob", Recipient: bad})
 			return err
 		},
 		"eligible": func() error {
-			_, err := c.Create(t.Context(), client.CreateRequest{SenderID: "ann", EligibleUserIDs: []string{"bob", bad}})
+			_, err := c.Create(t.Context(), wire.CreatePacket{SenderID: "ann", EligibleUserIDs: []string{"bob", bad}})
 			return err
 		},
 		"metadata": func() error {
-			_, err := c.Create(t.Context(), client.CreateRequest{SenderID: "ann", Metadata: map[string]string{bad: ""}})
+			_, err := c.Create(t.Context(), wire.CreatePacket{SenderID: "ann", Metadata: map[string]string{bad: ""}})
 			return err
 		},
 	} {
@@ -87,7 +88,7 @@ func TestTextIsNotChanged(t *testing.T) {
 			}
 		})
 	}
-	if _, err := c.Grab(t.Context(), "p1", client.GrabRequest{UserID: "\ufffd"}); err != nil || s.calls() != 1 {
+	if _, err := c.Grab(t.Context(), "p1", wire.Grab{UserID: "\ufffd"}); err != nil || s.calls() != 1 {
 		t.Errorf("%d calls: %v", s.calls(), err)
 	}
 }
@@ -100,9 +101,9 @@ func TestRequests(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, do := range map[string]func() error{
-		"POST /v1/packets": func() error { _, err := c.Create(ctx, client.CreateRequest{}); return err },
+		"POST /v1/packets": func() error { _, err := c.Create(ctx, wire.CreatePacket{}); return err },
 		"GET /v1/packets?limit=7&sender_id=a%26b&status=open": func() error {
-			_, err := c.ListPackets(ctx, client.PacketFilter{SenderID: "a&b", Status: client.StatusOpen}, client.Page{Limit: 7})
+			_, err := c.ListPackets(ctx, client.PacketFilter{SenderID: "a&b", Status: wire.PacketOpen}, client.Page{Limit: 7})
 			return err
 		},
 		"GET /v1/packets/p%2F1":     func() error { _, err := c.Packet(ctx, "p/1"); return err },
@@ -140,7 +141,7 @@ func TestRequests(t *testing.T) {
 func TestCreateAll(t *testing.T) {
 	c, s, _ := scripted(t, client.Retry{}, give(201, openPacket))
 	at := time.Date(2026, 2, 17, 20, 0, 0, 0, time.UTC)
-	_, err := c.Create(t.Context(), client.CreateRequest{SenderID: "u", TotalAmount: money.Max, ShareCount: 3, Split: client.SplitEven,
+	_, err := c.Create(t.Context(), wire.CreatePacket{SenderID: "u", TotalAmount: money.Max, ShareCount: 3, Split: wire.SplitEven,
 		MinShare: 2, MaxShare: 5,
 		Currency: "CNY", Greeting: "恭喜", OpensAt: at, ExpiresInSeconds: 60, EligibleUserIDs: []string{"a"}, GroupID: "g",
 		Metadata: map[string]string{"k": "v"}})
@@ -158,25 +159,25 @@ func packetIn(status string) http.HandlerFunc {
 func TestCreateAndWait(t *testing.T) {
 	accepted := give(202, `{"id":"p1","status":"funding"}`)
 	t.Run("OK", func(t *testing.T) {
-		c, s, pauses := scripted(t, client.Retry{}, accepted, packetIn("funding"), refuse(503, client.CodeUnavailable), packetIn("funding"),
+		c, s, pauses := scripted(t, client.Retry{}, accepted, packetIn("funding"), refuse(503, wire.CodeUnavailable), packetIn("funding"),
 			packetIn("open"))
-		p, err := c.CreateAndWait(t.Context(), client.CreateRequest{})
-		if err != nil || p.Status != client.StatusOpen || s.calls() != 5 || len(*pauses) != 4 {
+		p, err := c.CreateAndWait(t.Context(), wire.CreatePacket{})
+		if err != nil || p.Status != wire.PacketOpen || s.calls() != 5 || len(*pauses) != 4 {
 			t.Errorf("%d calls, pauses %v: %+v %v", s.calls(), *pauses, p, err)
 		}
 	})
 	t.Run("open at once", func(t *testing.T) {
 		c, s, _ := scripted(t, client.Retry{}, give(201, openPacket))
-		if p, err := c.CreateAndWait(t.Context(), client.CreateRequest{}); err != nil || p.ID != "p1" || s.calls() != 1 {
+		if p, err := c.CreateAndWait(t.Context(), wire.CreatePacket{}); err != nil || p.ID != "p1" || s.calls() != 1 {
 			t.Errorf("%d calls: %+v %v", s.calls(), p, err)
 		}
 	})
 	t.Run("declined later", func(t *testing.T) {
 		c, _, _ := scripted(t, client.Retry{}, accepted, packetIn("rejected"))
-		p, err := c.CreateAndWait(t.Context(), client.CreateRequest{})
+		p, err := c.CreateAndWait(t.Context(), wire.CreatePacket{})
 		var problem *client.Problem
-		if !client.IsCode(err, client.CodeFundingDeclined) || !errors.As(err, &problem) || problem.PacketID != "p1" ||
-			problem.Failure.Code != "insufficient_sender_balance" || p.Status != client.StatusRejected {
+		if !client.IsCode(err, wire.CodeFundingDeclined) || !errors.As(err, &problem) || problem.PacketID != "p1" ||
+			problem.Failure.Code != "insufficient_sender_balance" || p.Status != wire.PacketRejected {
 			t.Errorf("%+v %v", p, err)
 		}
 		if !strings.Contains(fmt.Sprint(err), "insufficient_sender_balance: too poor") {
@@ -189,7 +190,7 @@ func TestCreateAndWait(t *testing.T) {
 			packetIn("funding")(w, r)
 			cancel()
 		})
-		p, err := c.CreateAndWait(ctx, client.CreateRequest{})
+		p, err := c.CreateAndWait(ctx, wire.CreatePacket{})
 		if !errors.Is(err, context.Canceled) || p == nil || p.ID != "p1" {
 			t.Errorf("%+v %v", p, err)
 		}
@@ -237,7 +238,7 @@ func TestIterators(t *testing.T) {
 		}
 	})
 	t.Run("an error ends it", func(t *testing.T) {
-		c, _, _ := scripted(t, client.Retry{}, first, refuse(500, client.CodeInternal))
+		c, _, _ := scripted(t, client.Retry{}, first, refuse(500, wire.CodeInternal))
 		var got []error
 		for claim, err := range c.Grabs(t.Context(), "p1") {
 			if (claim == nil) == (err == nil) {
@@ -245,7 +246,7 @@ func TestIterators(t *testing.T) {
 			}
 			got = append(got, err)
 		}
-		if len(got) != 3 || got[0] != nil || got[1] != nil || !client.IsCode(got[2], client.CodeInternal) {
+		if len(got) != 3 || got[0] != nil || got[1] != nil || !client.IsCode(got[2], wire.CodeInternal) {
 			t.Errorf("errors %v", got)
 		}
 	})

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"hongbao/client"
+	"hongbao/wire"
 )
 
 // From a key to the first grab.
@@ -22,17 +23,16 @@ func Example() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 
-	packet, err := c.CreateAndWait(ctx, client.CreateRequest{
-		IdempotencyKey: "order-4711", // of your own books: asking again makes no second packet
-		SenderID:       "alice",
-		TotalAmount:    10_000, // fen
-		ShareCount:     10,
-		Greeting:       "恭喜发财",
-	})
+	packet, err := c.CreateAndWait(ctx, wire.CreatePacket{
+		SenderID:    "alice",
+		TotalAmount: 10_000, // fen
+		ShareCount:  10,
+		Greeting:    "恭喜发财",
+	}, client.Key("order-4711")) // of your own books: asking again makes no second packet
 	if err != nil {
 		log.Fatal(err)
 	}
-	claim, err := c.Grab(ctx, packet.ID, client.GrabRequest{UserID: "bob", Nickname: "Bob"})
+	claim, err := c.Grab(ctx, packet.ID, wire.Grab{UserID: "bob", Nickname: "Bob"})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -45,16 +45,16 @@ func ExampleClient_Grab() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	claim, err := c.Grab(context.Background(), "97h0uojo11oljc4bchnk", client.GrabRequest{UserID: "bob"})
+	claim, err := c.Grab(context.Background(), "97h0uojo11oljc4bchnk", wire.Grab{UserID: "bob"})
 	var problem *client.Problem
 	switch {
 	case err == nil && claim.Replayed:
 		fmt.Printf("You have ¥%v of this packet already.\n", claim.Amount)
 	case err == nil:
 		fmt.Printf("You won ¥%v!\n", claim.Amount)
-	case client.IsCode(err, client.CodeSoldOut, client.CodeExpired):
+	case client.IsCode(err, wire.CodeSoldOut, wire.CodeExpired):
 		fmt.Println("Too late.")
-	case client.IsCode(err, client.CodeNotOpenYet) && errors.As(err, &problem) && problem.OpensAt != nil:
+	case client.IsCode(err, wire.CodeNotOpenYet) && errors.As(err, &problem) && problem.OpensAt != nil:
 		fmt.Printf("Opens at %v.\n", problem.OpensAt.Local())
 	default:
 		fmt.Println("Please try again.") // and ask again: nothing was taken, or the claim is there
@@ -68,18 +68,18 @@ func ExampleClient_Create() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	request := client.CreateRequest{IdempotencyKey: "order-4711", SenderID: "alice", TotalAmount: 888, ShareCount: 3}
-	// ... store the request in your database, then:
-	packet, err := c.Create(context.Background(), request)
+	request, key := wire.CreatePacket{SenderID: "alice", TotalAmount: 888, ShareCount: 3}, client.Key("order-4711")
+	// ... store the request and its key in your database, then:
+	packet, err := c.Create(context.Background(), request, key)
 	var problem *client.Problem
 	switch {
-	case client.IsCode(err, client.CodeFundingDeclined) && errors.As(err, &problem) && problem.Failure != nil:
+	case client.IsCode(err, wire.CodeFundingDeclined) && errors.As(err, &problem) && problem.Failure != nil:
 		fmt.Println("Not charged:", problem.Failure.Message)
-	case errors.As(err, &problem) && problem.Status < 500 && problem.Code != client.CodeRequestInProgress:
+	case errors.As(err, &problem) && problem.Status < 500 && problem.Code != wire.CodeRequestInProgress:
 		fmt.Println("Refused:", problem.Code, problem.RequestID)
 	case err != nil: // no answer, or one that does not say whether the packet was made
-		fmt.Println("Not known yet; Create again with the same request, after a restart too.")
-	case packet.Status == client.StatusFunding:
+		fmt.Println("Not known yet; Create again with the same request and key, after a restart too.")
+	case packet.Status == wire.PacketFunding:
 		fmt.Println("The charge takes a little longer; ask for packet", packet.ID)
 	default:
 		fmt.Println("Packet", packet.ID, "is", packet.Status)
@@ -93,15 +93,14 @@ func ExampleClient_CreateCampaign() {
 		log.Fatal(err)
 	}
 	ctx := context.Background()
-	campaign, err := c.CreateCampaign(ctx, client.CampaignRequest{
-		IdempotencyKey: "rain-2027-02", // of your own books: asking again makes no second campaign
-		Name:           "evening rain",
-		TimeZone:       "Asia/Shanghai",
-		OpensDailyAt:   "20:00",
-		StartsOn:       "2027-02-01",
-		EndsOn:         "2027-02-28",
-		Packet:         client.CampaignPacket{SenderID: "alice", TotalAmount: 10_000, ShareCount: 10}, // fen, of each packet
-	})
+	campaign, err := c.CreateCampaign(ctx, wire.CreateCampaign{
+		Name:         "evening rain",
+		TimeZone:     "Asia/Shanghai",
+		OpensDailyAt: "20:00",
+		StartsOn:     "2027-02-01",
+		EndsOn:       "2027-02-28",
+		Packet:       wire.CampaignCreate{SenderID: "alice", TotalAmount: 10_000, ShareCount: 10}, // fen, of each packet
+	}, client.Key("rain-2027-02")) // of your own books: asking again makes no second campaign
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -136,7 +135,7 @@ func ExampleStaff_Payouts() {
 		log.Fatal(err)
 	}
 	ctx := context.Background()
-	for payout, err := range s.Payouts(ctx, client.PayoutFilter{Status: client.PayoutFailed, OlderThan: time.Hour}) {
+	for payout, err := range s.Payouts(ctx, client.PayoutFilter{Status: wire.PayoutFailed, OlderThan: time.Hour}) {
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -144,7 +143,7 @@ func ExampleStaff_Payouts() {
 		if payout.Failure.Code != "account_frozen" {
 			continue
 		}
-		decided, err := s.RetryPayout(ctx, payout.ID, client.RetryRequest{Reason: "account unfrozen, ticket 4711"})
+		decided, err := s.RetryPayout(ctx, payout.ID, wire.Retry{Reason: "account unfrozen, ticket 4711"})
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -165,8 +164,8 @@ func ExampleIsCode() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	_, err = c.Grab(context.Background(), "97h0uojo11oljc4bchnk", client.GrabRequest{UserID: "carol"})
-	fmt.Println(client.IsCode(err, client.CodeSoldOut))
+	_, err = c.Grab(context.Background(), "97h0uojo11oljc4bchnk", wire.Grab{UserID: "carol"})
+	fmt.Println(client.IsCode(err, wire.CodeSoldOut))
 	fmt.Println(err)
 	// Output:
 	// true

@@ -15,6 +15,7 @@ import (
 	"hongbao/internal/packet"
 	"hongbao/test/harness"
 	"hongbao/test/wait"
+	"hongbao/wire"
 )
 
 func TestMain(m *testing.M) {
@@ -70,18 +71,18 @@ func newBank(t *testing.T) *bank {
 
 // createFunded has a packet created, which waits for its charge, and charges it as its
 // workflow would, once it is staged.
-func (b *bank) createFunded(r client.CreateRequest) (*client.Packet, error) {
+func (b *bank) createFunded(r wire.CreatePacket, key string) (*wire.Packet, error) {
 	b.t.Helper()
 	type answer struct {
-		packet *client.Packet
+		packet *wire.Packet
 		err    error
 	}
 	answered := make(chan answer, 1)
 	go func() {
-		p, err := b.client.CreateAndWait(b.t.Context(), r)
+		p, err := b.client.CreateAndWait(b.t.Context(), r, client.Key(key))
 		answered <- answer{p, err}
 	}()
-	ctx, id := b.t.Context(), packet.NewID(b.app.Salt, r.IdempotencyKey)
+	ctx, id := b.t.Context(), packet.NewID(b.app.Salt, key)
 	wait.Until(b.t, "the packet is staged", func() bool { _, err := b.Pool.View(ctx, id); return !errors.Is(err, packet.ErrNotFound) })
 	b.check(b.Fund(ctx, id))
 	a := <-answered
@@ -95,10 +96,9 @@ func (b *bank) finish(ctx context.Context, id string, reason packet.CloseReason)
 }
 
 // open creates a packet that is open.
-func (b *bank) open(r client.CreateRequest) *client.Packet {
+func (b *bank) open(r wire.CreatePacket) *wire.Packet {
 	b.t.Helper()
-	r.IdempotencyKey = rand.Text()
-	p, err := b.createFunded(r)
+	p, err := b.createFunded(r, rand.Text())
 	b.must(err)
 	return p
 }

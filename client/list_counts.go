@@ -5,53 +5,35 @@ import (
 	"net/http"
 	"net/url"
 
-	"hongbao/internal/money"
+	"hongbao/wire"
 )
-
-// ListCount is the length of a list.
-type ListCount struct {
-	Count int64 `json:"count"` // with More: a lower bound
-	More  bool  `json:"more"`  // not all were counted: more than 10,000, or more than two seconds allow
-}
-
-// ListSum is the length of a list and the sum of its amounts.
-type ListSum struct {
-	ListCount
-	Amount *money.Fen `json:"amount"` // nil with More
-}
-
-// BreakSum is the length of a list of breaks and the sum of their amounts.
-type BreakSum struct {
-	ListSum
-	WithoutAmount int64 `json:"without_amount"` // of Count: without an amount; with More: a lower bound
-}
 
 // SumPackets counts and sums the packets of all apps that a filter selects. Stored statuses
 // are counted in MySQL; scheduled, open, sold_out and closing packets are read from Redis.
-func (s *Staff) SumPackets(ctx context.Context, f StaffPacketFilter) (*ListSum, error) {
-	return tally[ListSum](ctx, s, staffPackets+"/sum", f.values())
+func (s *Staff) SumPackets(ctx context.Context, f StaffPacketFilter) (*wire.ListSum, error) {
+	return tally[wire.ListSum](ctx, s, staffPackets+"/sum", f.values())
 }
 
 // SumApprovals counts the decisions that need, or needed, a second person and sums the amounts
 // of their payments.
-func (s *Staff) SumApprovals(ctx context.Context, f ApprovalFilter) (*ListSum, error) {
-	return tally[ListSum](ctx, s, approvals+"/sum", f.values())
+func (s *Staff) SumApprovals(ctx context.Context, f ApprovalFilter) (*wire.ListSum, error) {
+	return tally[wire.ListSum](ctx, s, approvals+"/sum", f.values())
 }
 
 // CountBreaks counts the breaks that a filter selects.
-func (s *Staff) CountBreaks(ctx context.Context, f BreakFilter) (*ListCount, error) {
-	return tally[ListCount](ctx, s, breaks+"/count", f.values())
+func (s *Staff) CountBreaks(ctx context.Context, f BreakFilter) (*wire.ListCount, error) {
+	return tally[wire.ListCount](ctx, s, breaks+"/count", f.values())
 }
 
 // SumBreaks counts the breaks that a filter selects and sums their amounts, without one that
 // of the payment. A payment counts in each of its breaks.
-func (s *Staff) SumBreaks(ctx context.Context, f BreakFilter) (*BreakSum, error) {
-	return tally[BreakSum](ctx, s, breaks+"/sum", f.values())
+func (s *Staff) SumBreaks(ctx context.Context, f BreakFilter) (*wire.BreakSum, error) {
+	return tally[wire.BreakSum](ctx, s, breaks+"/sum", f.values())
 }
 
 // CountAudit counts the audit entries that a filter selects. It needs the role auditor.
-func (s *Staff) CountAudit(ctx context.Context, f AuditFilter) (*ListCount, error) {
-	return tally[ListCount](ctx, s, audit+"/count", f.values())
+func (s *Staff) CountAudit(ctx context.Context, f AuditFilter) (*wire.ListCount, error) {
+	return tally[wire.ListCount](ctx, s, audit+"/count", f.values())
 }
 
 func tally[T any](ctx context.Context, s *Staff, path string, query url.Values) (*T, error) {

@@ -12,6 +12,7 @@ import (
 	"hongbao/client"
 	"hongbao/internal/money"
 	"hongbao/internal/packet"
+	"hongbao/wire"
 )
 
 func TestAgainstAPI(t *testing.T) {
@@ -34,17 +35,17 @@ var names = []string{"bob", "a/b", "a%2Fb", "..", ".", "a b", "a+b", "a?b#c", "�
 
 func (b *bank) testLife(t *testing.T) {
 	ctx := t.Context()
-	p := b.open(client.CreateRequest{SenderID: "u1", TotalAmount: 1200, ShareCount: len(names) + 2, Metadata: map[string]string{"k": "v"},
+	p := b.open(wire.CreatePacket{SenderID: "u1", TotalAmount: 1200, ShareCount: len(names) + 2, Metadata: map[string]string{"k": "v"},
 		GroupID: "g"})
-	if p.Status != client.StatusOpen || p.TotalAmount != 1200 || *p.GroupID != "g" || p.Metadata["k"] != "v" || p.MaxShare != nil ||
+	if p.Status != wire.PacketOpen || p.TotalAmount != 1200 || *p.GroupID != "g" || p.Metadata["k"] != "v" || p.MaxShare != nil ||
 		p.Fairness.Seed != nil || p.CreatedAt.IsZero() {
 		t.Fatalf("packet %+v", p)
 	}
 	won := map[string]money.Fen{}
 	for _, name := range names {
-		claim, err := b.client.Grab(ctx, p.ID, client.GrabRequest{UserID: name, Nickname: "N"})
+		claim, err := b.client.Grab(ctx, p.ID, wire.Grab{UserID: name, Nickname: "N"})
 		b.must(err)
-		again, err := b.client.Grab(ctx, p.ID, client.GrabRequest{UserID: name})
+		again, err := b.client.Grab(ctx, p.ID, wire.Grab{UserID: name})
 		b.must(err)
 		read, err := b.client.Claim(ctx, p.ID, name)
 		b.must(err)
@@ -74,11 +75,11 @@ func (b *bank) testLife(t *testing.T) {
 	}
 	closing, err := b.client.ClosePacket(ctx, p.ID)
 	b.must(err)
-	if closing.Status != client.StatusClosing {
+	if closing.Status != wire.PacketClosing {
 		t.Errorf("recalled: %s", closing.Status)
 	}
 	b.finish(ctx, p.ID, packet.CloseRecalled)
-	closed, err := b.client.AwaitPacket(ctx, p.ID, (*client.Packet).Ended)
+	closed, err := b.client.AwaitPacket(ctx, p.ID, (*wire.Packet).Ended)
 	b.must(err)
 	if closed.ClosedAt == nil || closed.Fairness.Seed == nil || closed.ClaimedAmount+closed.RefundedAmount != 1200 {
 		t.Fatalf("closed: %+v", closed)
@@ -92,7 +93,7 @@ func (b *bank) testLife(t *testing.T) {
 }
 
 // recompute: with what the client hands out, the shares can be computed again.
-func (b *bank) recompute(p *client.Packet, won map[string]money.Fen) {
+func (b *bank) recompute(p *wire.Packet, won map[string]money.Fen) {
 	b.t.Helper()
 	var seed [32]byte
 	_, err := hex.Decode(seed[:], []byte(*p.Fairness.Seed))
@@ -110,34 +111,34 @@ func (b *bank) recompute(p *client.Packet, won map[string]money.Fen) {
 
 // testFunding: the charge takes longer than the API waits.
 func (b *bank) testFunding(t *testing.T) {
-	r := client.CreateRequest{IdempotencyKey: rand.Text(), SenderID: "slow", TotalAmount: 100, ShareCount: 2}
-	p, err := b.client.Create(t.Context(), r)
+	r, key := wire.CreatePacket{SenderID: "slow", TotalAmount: 100, ShareCount: 2}, rand.Text()
+	p, err := b.client.Create(t.Context(), r, client.Key(key))
 	b.must(err)
-	if p.Status != client.StatusFunding {
+	if p.Status != wire.PacketFunding {
 		t.Fatalf("status %s", p.Status)
 	}
-	if _, err := b.client.ClosePacket(t.Context(), p.ID); !client.IsCode(err, client.CodeNotOpenYet) {
+	if _, err := b.client.ClosePacket(t.Context(), p.ID); !client.IsCode(err, wire.CodeNotOpenYet) {
 		t.Errorf("close: %v", err)
 	}
-	again, err := b.createFunded(r)
+	again, err := b.createFunded(r, key)
 	b.must(err)
-	if again.ID != p.ID || again.Status != client.StatusOpen {
+	if again.ID != p.ID || again.Status != wire.PacketOpen {
 		t.Errorf("%s %s, want %s open", again.ID, again.Status, p.ID)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	r.IdempotencyKey = "" // nobody funds this one
-	if p, err := b.client.CreateAndWait(ctx, r); !errors.Is(err, context.DeadlineExceeded) || p == nil || p.Status != client.StatusFunding ||
+	// Nobody funds this one.
+	if p, err := b.client.CreateAndWait(ctx, r); !errors.Is(err, context.DeadlineExceeded) || p == nil || p.Status != wire.PacketFunding ||
 		p.ID == again.ID {
 		t.Errorf("%+v %v", p, err)
 	}
 }
 
 func (b *bank) testDeclined(t *testing.T) {
-	r := client.CreateRequest{IdempotencyKey: rand.Text(), SenderID: "u~broke", TotalAmount: 100, ShareCount: 2}
-	_, err := b.createFunded(r)
+	r, key := wire.CreatePacket{SenderID: "u~broke", TotalAmount: 100, ShareCount: 2}, rand.Text()
+	_, err := b.createFunded(r, key)
 	var p *client.Problem
-	if !client.IsCode(err, client.CodeFundingDeclined) || !errors.As(err, &p) || p.PacketID != packet.NewID(b.app.Salt, r.IdempotencyKey) ||
+	if !client.IsCode(err, wire.CodeFundingDeclined) || !errors.As(err, &p) || p.PacketID != packet.NewID(b.app.Salt, key) ||
 		p.Failure == nil || p.Failure.Code == "" {
 		t.Errorf("%v %+v", err, p)
 	}
@@ -145,26 +146,26 @@ func (b *bank) testDeclined(t *testing.T) {
 
 func (b *bank) testRefusals(t *testing.T) {
 	ctx := t.Context()
-	p := b.open(client.CreateRequest{SenderID: "u1", TotalAmount: 2, ShareCount: 1, Split: client.SplitEqual})
-	_, err := b.client.Grab(ctx, p.ID, client.GrabRequest{UserID: "fast"})
+	p := b.open(wire.CreatePacket{SenderID: "u1", TotalAmount: 2, ShareCount: 1, Split: wire.SplitEqual})
+	_, err := b.client.Grab(ctx, p.ID, wire.Grab{UserID: "fast"})
 	b.must(err)
-	reused := client.CreateRequest{IdempotencyKey: rand.Text(), SenderID: "u", TotalAmount: 1, ShareCount: 1}
-	_, err = b.createFunded(reused)
+	reused, key := wire.CreatePacket{SenderID: "u", TotalAmount: 1, ShareCount: 1}, rand.Text()
+	_, err = b.createFunded(reused, key)
 	b.must(err)
 	reused.SenderID = "other"
-	soon := b.open(client.CreateRequest{SenderID: "u1", TotalAmount: 2, ShareCount: 1, OpensAt: time.Now().Add(time.Hour)})
-	for code, do := range map[client.Code]func() error{
-		client.CodeSoldOut:        func() error { _, err := b.client.Grab(ctx, p.ID, client.GrabRequest{UserID: "late"}); return err },
-		client.CodeNotOpenYet:     func() error { _, err := b.client.Grab(ctx, soon.ID, client.GrabRequest{UserID: "early"}); return err },
-		client.CodeClaimNotFound:  func() error { _, err := b.client.Claim(ctx, p.ID, "late"); return err },
-		client.CodePacketNotFound: func() error { _, err := b.client.Packet(ctx, "0123456789abcdefghij"); return err },
-		client.CodeInvalidRequest: func() error { _, err := b.client.Create(ctx, client.CreateRequest{SenderID: "u"}); return err },
-		client.CodeKeyReused:      func() error { _, err := b.client.Create(ctx, reused); return err },
-		client.CodeKeyRequired: func() error {
-			_, err := b.client.Create(ctx, client.CreateRequest{IdempotencyKey: "a b", SenderID: "u", TotalAmount: 1, ShareCount: 1})
+	soon := b.open(wire.CreatePacket{SenderID: "u1", TotalAmount: 2, ShareCount: 1, OpensAt: time.Now().Add(time.Hour)})
+	for code, do := range map[wire.Code]func() error{
+		wire.CodeSoldOut:        func() error { _, err := b.client.Grab(ctx, p.ID, wire.Grab{UserID: "late"}); return err },
+		wire.CodeNotOpenYet:     func() error { _, err := b.client.Grab(ctx, soon.ID, wire.Grab{UserID: "early"}); return err },
+		wire.CodeClaimNotFound:  func() error { _, err := b.client.Claim(ctx, p.ID, "late"); return err },
+		wire.CodePacketNotFound: func() error { _, err := b.client.Packet(ctx, "0123456789abcdefghij"); return err },
+		wire.CodeInvalidRequest: func() error { _, err := b.client.Create(ctx, wire.CreatePacket{SenderID: "u"}); return err },
+		wire.CodeKeyReused:      func() error { _, err := b.client.Create(ctx, reused, client.Key(key)); return err },
+		wire.CodeKeyRequired: func() error {
+			_, err := b.client.Create(ctx, wire.CreatePacket{SenderID: "u", TotalAmount: 1, ShareCount: 1}, client.Key("a b"))
 			return err
 		},
-		client.CodePayoutNotFound: func() error { _, err := b.staff.Payout(ctx, "../packets"); return err },
+		wire.CodePayoutNotFound: func() error { _, err := b.staff.Payout(ctx, "../packets"); return err },
 	} {
 		err := do()
 		var problem *client.Problem
@@ -172,10 +173,11 @@ func (b *bank) testRefusals(t *testing.T) {
 			t.Errorf("%s: %v", code, err)
 			continue
 		}
-		if code == client.CodeNotOpenYet && (problem.OpensAt == nil || !problem.OpensAt.Equal(soon.OpensAt) || problem.RetryAfter < time.Minute) {
+		if code == wire.CodeNotOpenYet && (problem.OpensAt == nil || !problem.OpensAt.Equal(soon.OpensAt.Time) ||
+			problem.RetryAfter < time.Minute) {
 			t.Errorf("not open yet: %+v", problem)
 		}
-		if code == client.CodeInvalidRequest && (len(problem.Errors) != 2 || problem.Errors[0].Field == "") {
+		if code == wire.CodeInvalidRequest && (len(problem.Errors) != 2 || problem.Errors[0].Field == "") {
 			t.Errorf("invalid request: %+v", problem)
 		}
 	}
@@ -185,14 +187,14 @@ func (b *bank) testRefusals(t *testing.T) {
 func (b *bank) testUsers(t *testing.T) {
 	ctx, sender := t.Context(), "s/张 ../三?"
 	for i := range 3 {
-		p := b.open(client.CreateRequest{SenderID: sender, TotalAmount: money.Fen(100 + i), ShareCount: 1, Split: client.SplitEqual,
+		p := b.open(wire.CreatePacket{SenderID: sender, TotalAmount: money.Fen(100 + i), ShareCount: 1, Split: wire.SplitEqual,
 			Greeting: "恭喜"})
-		_, err := b.client.Grab(ctx, p.ID, client.GrabRequest{UserID: sender})
+		_, err := b.client.Grab(ctx, p.ID, wire.Grab{UserID: sender})
 		b.must(err)
 		b.finish(ctx, p.ID, packet.CloseSoldOut)
 	}
 	amounts := map[string]money.Fen{}
-	for p, err := range b.client.Packets(ctx, client.PacketFilter{SenderID: sender, Status: client.StatusClosed}) {
+	for p, err := range b.client.Packets(ctx, client.PacketFilter{SenderID: sender, Status: wire.PacketClosed}) {
 		b.must(err)
 		amounts["packets"] += p.TotalAmount
 	}
@@ -203,7 +205,7 @@ func (b *bank) testUsers(t *testing.T) {
 	for c, err := range b.client.UserClaims(ctx, sender) {
 		b.must(err)
 		amounts["received"] += c.Amount
-		if c.UserID != sender || c.SenderID != sender || c.Greeting != "恭喜" || !c.BestLuck || len(c.Raw) == 0 {
+		if c.UserID != sender || c.SenderID != sender || c.Greeting != "恭喜" || !c.BestLuck {
 			t.Errorf("claim %+v", c)
 		}
 	}
@@ -220,24 +222,24 @@ func (b *bank) testUsers(t *testing.T) {
 
 func (b *bank) testPayouts(t *testing.T) {
 	ctx := t.Context()
-	p := b.open(client.CreateRequest{SenderID: "u1", TotalAmount: 300, ShareCount: 3, Split: client.SplitEqual})
+	p := b.open(wire.CreatePacket{SenderID: "u1", TotalAmount: 300, ShareCount: 3, Split: wire.SplitEqual})
 	for _, user := range []string{"x", "y~declined", "z"} {
-		_, err := b.client.Grab(ctx, p.ID, client.GrabRequest{UserID: user})
+		_, err := b.client.Grab(ctx, p.ID, wire.Grab{UserID: user})
 		b.must(err)
 	}
 	b.finish(ctx, p.ID, packet.CloseSoldOut)
-	statuses := map[client.PayoutStatus]int{}
+	statuses := map[wire.PayoutStatus]int{}
 	failed := ""
 	for payout, err := range b.staff.Payouts(ctx, client.PayoutFilter{PacketID: p.ID}) {
 		b.must(err)
-		if statuses[payout.Status]++; payout.Status == client.PayoutFailed {
+		if statuses[payout.Status]++; payout.Status == wire.PayoutFailed {
 			failed = payout.ID
 		}
 	}
-	if statuses[client.PayoutPaid] != 2 || statuses[client.PayoutFailed] != 1 {
+	if statuses[wire.PayoutPaid] != 2 || statuses[wire.PayoutFailed] != 1 {
 		t.Fatalf("payouts %v", statuses)
 	}
-	none, err := b.staff.ListPayouts(ctx, client.PayoutFilter{PacketID: p.ID, Status: client.PayoutFailed, OlderThan: time.Hour, AmountMin: 1,
+	none, err := b.staff.ListPayouts(ctx, client.PayoutFilter{PacketID: p.ID, Status: wire.PayoutFailed, OlderThan: time.Hour, AmountMin: 1,
 		AmountMax: 500, UserID: "y~declined"}, client.Page{})
 	b.must(err)
 	if len(none.Items) != 0 {
@@ -249,22 +251,22 @@ func (b *bank) testPayouts(t *testing.T) {
 		detail.Amount != 100 {
 		t.Errorf("detail %+v", detail)
 	}
-	bulk, err := b.staff.RetryPayouts(ctx, client.BulkRetryRequest{Filter: client.BulkFilter{PacketID: p.ID}, Reason: "all of them",
+	bulk, err := b.staff.RetryPayouts(ctx, wire.BulkRetry{Filter: wire.BulkFilter{PacketID: p.ID}, Reason: "all of them",
 		DryRun: true})
 	b.must(err)
-	if bulk.Count != 1 || !bulk.DryRun || len(bulk.Items) != 1 || bulk.Items[0].PayoutID != failed || bulk.Items[0].Result != "would_retry" {
+	if bulk.Count != 1 || !bulk.DryRun || len(bulk.Items) != 1 || bulk.Items[0].ID != failed || bulk.Items[0].Result != "would_retry" {
 		t.Errorf("bulk %+v", bulk)
 	}
-	if asked, err := b.staff.AskPayout(ctx, failed, client.DecisionRequest{Reason: "to be sure"}); err != nil || asked.Decision.Kind != "ask" {
+	if asked, err := b.staff.AskPayout(ctx, failed, wire.Reason{Reason: "to be sure"}); err != nil || asked.Decision.Kind != "ask" {
 		t.Errorf("ask: %+v, %v", asked, err)
 	}
 	b.decideByTwo(ctx, failed)
-	decided, err := b.staff.RetryPayout(ctx, failed, client.RetryRequest{Reason: "unfrozen"})
+	decided, err := b.staff.RetryPayout(ctx, failed, wire.Retry{Reason: "unfrozen"})
 	b.must(err)
 	if decided.Decision.Kind != "retry" || decided.Approval != nil || decided.Payout.ID != failed {
 		t.Errorf("decided %+v", decided)
 	}
-	if _, err := b.staff.RetryPayout(ctx, failed, client.RetryRequest{Reason: "again"}); !client.IsCode(err, client.CodeNotRetryable) {
+	if _, err := b.staff.RetryPayout(ctx, failed, wire.Retry{Reason: "again"}); !client.IsCode(err, wire.CodeNotRetryable) {
 		t.Errorf("second retry: %v", err)
 	}
 }
@@ -273,13 +275,13 @@ func (b *bank) testPayouts(t *testing.T) {
 // lets that one refuse it.
 func (b *bank) decideByTwo(ctx context.Context, payoutID string) {
 	b.t.Helper()
-	decided, err := b.staff.CancelPayout(ctx, payoutID, client.DecisionRequest{Reason: "recipient is gone"})
+	decided, err := b.staff.CancelPayout(ctx, payoutID, wire.Reason{Reason: "recipient is gone"})
 	b.must(err)
 	if decided.Approval == nil || decided.Decision.Status != "waiting" {
 		b.t.Fatalf("cancel %+v", decided)
 	}
-	if _, err := b.staff.Approve(ctx, decided.Approval.ID, client.DecisionRequest{Reason: "I agree with myself"}); !client.IsCode(err,
-		client.CodeForbidden) {
+	if _, err := b.staff.Approve(ctx, decided.Approval.ID, wire.Reason{Reason: "I agree with myself"}); !client.IsCode(err,
+		wire.CodeForbidden) {
 		b.t.Errorf("approved by the person who decided: %v", err)
 	}
 	for item, err := range b.staff.Approvals(ctx, client.ApprovalFilter{Status: "waiting"}) {
@@ -288,9 +290,9 @@ func (b *bank) decideByTwo(ctx context.Context, payoutID string) {
 			b.t.Errorf("approval %+v", item)
 		}
 	}
-	answered, err := b.second.Reject(ctx, decided.Approval.ID, client.DecisionRequest{Reason: "found another way"})
+	answered, err := b.second.Reject(ctx, decided.Approval.ID, wire.Reason{Reason: "found another way"})
 	b.must(err)
-	if answered.Decision.Status != "rejected" || answered.Payout == nil || answered.Payout.Status != client.PayoutFailed {
+	if answered.Decision.Status != "rejected" || answered.Payout == nil || answered.Payout.Status != wire.PayoutFailed {
 		b.t.Errorf("rejected %+v", answered)
 	}
 }

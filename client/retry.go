@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"hongbao/wire"
 )
 
 // Retry is the retry policy of calls. Only broken connections, timed-out tries, 503, 429 and
@@ -60,7 +62,7 @@ func worthRepeating(p *Problem) bool {
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
 		return true
 	case http.StatusConflict:
-		return p.Code == CodeRequestInProgress
+		return p.Code == wire.CodeRequestInProgress
 	}
 	return false
 }

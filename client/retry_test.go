@@ -52,7 +52,7 @@ func (s *script) keys() (out []string) {
 func (s *script) calls() int { s.mu.Lock(); defer s.mu.Unlock(); return len(s.seen) }
 
 // refuse answers with a problem.
-func refuse(status int, code client.Code, header ...string) http.HandlerFunc {
+func refuse(status int, code wire.Code, header ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		for i := 0; i < len(header); i += 2 {
 			w.Header().Set(header[i], header[i+1])
@@ -106,20 +106,21 @@ const openPacket = `{"id":"p1","status":"open","total_amount":100,"share_count":
 
 func TestRetryWhatMayBeRepeated(t *testing.T) {
 	for name, step := range map[string]http.HandlerFunc{
-		"503":                 refuse(503, client.CodeUnavailable),
+		"503":                 refuse(503, wire.CodeUnavailable),
 		"503 of a proxy":      give(503, "<html>"),
-		"429":                 refuse(429, client.CodeRateLimited),
-		"request in progress": refuse(409, client.CodeRequestInProgress),
+		"429":                 refuse(429, wire.CodeRateLimited),
+		"request in progress": refuse(409, wire.CodeRequestInProgress),
 		"hang-up":             hangUp(""),
 		"cut off":             hangUp(`{"id":"p`),
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, s, pauses := scripted(t, client.Retry{}, step, step, give(201, openPacket))
-			p, err := c.Create(t.Context(), client.CreateRequest{SenderID: "u1", TotalAmount: 100, ShareCount: 2})
+			ctx, answer := client.KeepAnswer(t.Context())
+			p, err := c.Create(ctx, wire.CreatePacket{SenderID: "u1", TotalAmount: 100, ShareCount: 2})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if p.ID != "p1" || p.Status != client.StatusOpen || string(p.Raw) != openPacket {
+			if p.ID != "p1" || p.Status != wire.PacketOpen || string(answer()) != openPacket {
 				t.Errorf("packet %+v", p)
 			}
 			keys := s.keys()
@@ -141,17 +142,17 @@ func TestRetryWhatMayBeRepeated(t *testing.T) {
 func TestNoRetryOfOtherFailures(t *testing.T) {
 	for _, refusal := range []struct {
 		status int
-		code   client.Code
+		code   wire.Code
 	}{
-		{400, client.CodeMalformedJSON}, {401, client.CodeUnauthenticated}, {402, client.CodeFundingDeclined}, {403, client.CodeForbidden},
-		{403, client.CodeNotEligible}, {404, client.CodePacketNotFound}, {405, client.CodeMethodNotAllowed}, {408, client.CodeRequestTimeout},
-		{409, client.CodeNotOpenYet}, {409, client.CodeSoldOut}, {410, client.CodeExpired}, {413, client.CodeBodyTooLarge},
-		{415, client.CodeUnsupportedMedia}, {422, client.CodeInvalidRequest}, {422, client.CodeKeyReused}, {500, client.CodeInternal},
+		{400, wire.CodeMalformedJSON}, {401, wire.CodeUnauthenticated}, {402, wire.CodeFundingDeclined}, {403, wire.CodeForbidden},
+		{403, wire.CodeNotEligible}, {404, wire.CodePacketNotFound}, {405, wire.CodeMethodNotAllowed}, {408, wire.CodeRequestTimeout},
+		{409, wire.CodeNotOpenYet}, {409, wire.CodeSoldOut}, {410, wire.CodeExpired}, {413, wire.CodeBodyTooLarge},
+		{415, wire.CodeUnsupportedMedia}, {422, wire.CodeInvalidRequest}, {422, wire.CodeKeyReused}, {500, wire.CodeInternal},
 	} {
 		t.Run(string(refusal.code), func(t *testing.T) {
 			c, s, _ := scripted(t, client.Retry{}, refuse(refusal.status, refusal.code, "Retry-After", "7"))
-			_, err := c.Grab(t.Context(), "p1", client.GrabRequest{UserID: "bob"})
-			if !client.IsCode(err, refusal.code) || client.IsCode(err, client.CodeUnavailable) || s.calls() != 1 {
+			_, err := c.Grab(t.Context(), "p1", wire.Grab{UserID: "bob"})
+			if !client.IsCode(err, refusal.code) || client.IsCode(err, wire.CodeUnavailable) || s.calls() != 1 {
 				t.Errorf("%d calls: %v", s.calls(), err)
 			}
 			var p *client.Problem
@@ -191,10 +192,10 @@ func TestNoRetryOfOtherFailures(t *testing.T) {
 func TestRetryEnds(t *testing.T) {
 	t.Run("after so many tries", func(t *testing.T) {
 		c, s, pauses := scripted(t, client.Retry{Tries: 4, MinPause: time.Millisecond, MaxPause: 3 * time.Millisecond},
-			refuse(503, client.CodeUnavailable))
-		_, err := c.Create(t.Context(), client.CreateRequest{IdempotencyKey: "order-4711"})
+			refuse(503, wire.CodeUnavailable))
+		_, err := c.Create(t.Context(), wire.CreatePacket{}, client.Key("order-4711"))
 		var e *client.CallError
-		if !client.IsCode(err, client.CodeUnavailable) || !errors.As(err, &e) || e.Tries != 4 || e.IdempotencyKey != "order-4711" ||
+		if !client.IsCode(err, wire.CodeUnavailable) || !errors.As(err, &e) || e.Tries != 4 || e.IdempotencyKey != "order-4711" ||
 			s.calls() != 4 {
 			t.Errorf("%d calls: %v", s.calls(), err)
 		}
@@ -207,8 +208,8 @@ func TestRetryEnds(t *testing.T) {
 	})
 	t.Run("Retry-After is waited for", func(t *testing.T) {
 		date := time.Now().Add(4 * time.Second).UTC().Format(http.TimeFormat)
-		c, _, pauses := scripted(t, client.Retry{}, refuse(503, client.CodeUnavailable, "Retry-After", "3"),
-			refuse(429, client.CodeRateLimited, "Retry-After", date), give(200, openPacket))
+		c, _, pauses := scripted(t, client.Retry{}, refuse(503, wire.CodeUnavailable, "Retry-After", "3"),
+			refuse(429, wire.CodeRateLimited, "Retry-After", date), give(200, openPacket))
 		if _, err := c.Packet(t.Context(), "p1"); err != nil {
 			t.Fatal(err)
 		}
@@ -218,7 +219,7 @@ func TestRetryEnds(t *testing.T) {
 		}
 	})
 	t.Run("a long Retry-After is the caller's business", func(t *testing.T) {
-		c, s, _ := scripted(t, client.Retry{}, refuse(503, client.CodeUnavailable, "Retry-After", "3600"))
+		c, s, _ := scripted(t, client.Retry{}, refuse(503, wire.CodeUnavailable, "Retry-After", "3600"))
 		_, err := c.Packet(t.Context(), "p1")
 		var p *client.Problem
 		if !errors.As(err, &p) || p.RetryAfter != time.Hour || s.calls() != 1 {
@@ -226,10 +227,10 @@ func TestRetryEnds(t *testing.T) {
 		}
 	})
 	t.Run("not beyond the deadline", func(t *testing.T) {
-		c, s, pauses := scripted(t, client.Retry{}, refuse(503, client.CodeUnavailable, "Retry-After", "20"))
+		c, s, pauses := scripted(t, client.Retry{}, refuse(503, wire.CodeUnavailable, "Retry-After", "20"))
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
-		if _, err := c.Packet(ctx, "p1"); !client.IsCode(err, client.CodeUnavailable) || s.calls() != 1 || len(*pauses) != 0 {
+		if _, err := c.Packet(ctx, "p1"); !client.IsCode(err, wire.CodeUnavailable) || s.calls() != 1 || len(*pauses) != 0 {
 			t.Errorf("%d calls, pauses %v: %v", s.calls(), *pauses, err)
 		}
 	})

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"hongbao/client"
+	"hongbao/wire"
 )
 
 // testTickets lives a key of tickets through, and signs users in and out of a packet.
@@ -19,15 +20,15 @@ func (b *bank) testTickets(t *testing.T) {
 	b.must(err)
 	der, err := x509.MarshalPKIXPublicKey(public)
 	b.must(err)
-	want := client.AddTicketKeyRequest{IdempotencyKey: "tickets-1", AppID: b.app.ID, Name: "campaigns", Reason: "r",
+	want := wire.AddTicketKey{AppID: b.app.ID, Name: "campaigns", Reason: "r",
 		PublicKey: string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))}
-	key, err := b.admin.AddTicketKey(ctx, want)
+	key, err := b.admin.AddTicketKey(ctx, want, client.Key("tickets-1"))
 	b.must(err)
 	if key.AppID != b.app.ID || *key.Name != "campaigns" || key.Status != "active" ||
 		key.PublicKey != base64.StdEncoding.EncodeToString(public) || key.RevokedAt != nil {
 		t.Errorf("%+v", key)
 	}
-	p := b.open(client.CreateRequest{SenderID: "u1", TotalAmount: 1200, ShareCount: len(names) + 1, Tickets: true})
+	p := b.open(wire.CreatePacket{SenderID: "u1", TotalAmount: 1200, ShareCount: len(names) + 1, Tickets: true})
 	if !p.Tickets {
 		t.Errorf("%+v", p)
 	}
@@ -38,39 +39,38 @@ func (b *bank) testTickets(t *testing.T) {
 	}
 	soon := time.Now().Add(time.Minute)
 	for _, user := range names {
-		_, err := b.client.Grab(ctx, p.ID, client.GrabRequest{UserID: user})
-		if !client.IsCode(err, client.CodeNotEligible) {
+		_, err := b.client.Grab(ctx, p.ID, wire.Grab{UserID: user})
+		if !client.IsCode(err, wire.CodeNotEligible) {
 			t.Errorf("%q without a ticket: %v", user, err)
 		}
-		claim, err := b.client.Grab(ctx, p.ID, client.GrabRequest{UserID: user, Ticket: ticket(user, soon)})
+		claim, err := b.client.Grab(ctx, p.ID, wire.Grab{UserID: user, Ticket: ticket(user, soon)})
 		b.must(err)
 		if claim.UserID != user || claim.Replayed {
 			t.Errorf("%+v", claim)
 		}
 	}
-	_, err = b.client.Grab(ctx, p.ID, client.GrabRequest{UserID: "late", Ticket: ticket("late", time.Now().Add(-time.Second))})
-	if !client.IsCode(err, client.CodeNotEligible) || !strings.Contains(err.Error(), "expired") {
+	_, err = b.client.Grab(ctx, p.ID, wire.Grab{UserID: "late", Ticket: ticket("late", time.Now().Add(-time.Second))})
+	if !client.IsCode(err, wire.CodeNotEligible) || !strings.Contains(err.Error(), "expired") {
 		t.Errorf("expired: %v", err)
 	}
 	if _, err := client.SignTicket(private[:32], key.ID, p.ID, "u", soon); err == nil {
 		t.Error("a seed signs")
 	}
-	ended, err := b.admin.RevokeTicketKey(ctx, key.ID, client.RevokeKeyRequest{Reason: "leaked"})
+	ended, err := b.admin.RevokeTicketKey(ctx, key.ID, wire.Reason{Reason: "leaked"})
 	b.must(err)
 	if ended.Status != "revoked" || ended.RevokedAt == nil {
 		t.Errorf("%+v", ended)
 	}
-	_, err = b.client.Grab(ctx, p.ID, client.GrabRequest{UserID: "late", Ticket: ticket("late", soon)})
-	if !client.IsCode(err, client.CodeNotEligible) {
+	_, err = b.client.Grab(ctx, p.ID, wire.Grab{UserID: "late", Ticket: ticket("late", soon)})
+	if !client.IsCode(err, wire.CodeNotEligible) {
 		t.Errorf("after the key has ended: %v", err)
 	}
-	want.IdempotencyKey = "tickets-2"
-	_, err = b.admin.AddTicketKey(ctx, want)
-	if !client.IsCode(err, client.CodeInvalidRequest) {
+	_, err = b.admin.AddTicketKey(ctx, want, client.Key("tickets-2"))
+	if !client.IsCode(err, wire.CodeInvalidRequest) {
 		t.Errorf("the error contains the key: %v", err)
 	}
-	_, err = b.staff.RevokeTicketKey(ctx, key.ID, client.RevokeKeyRequest{Reason: "r"})
-	if !client.IsCode(err, client.CodeForbidden) {
+	_, err = b.staff.RevokeTicketKey(ctx, key.ID, wire.Reason{Reason: "r"})
+	if !client.IsCode(err, wire.CodeForbidden) {
 		t.Errorf("finance: %v", err)
 	}
 	seen := 0

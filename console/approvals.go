@@ -6,6 +6,7 @@ import (
 	"net/url"
 
 	"hongbao/client"
+	"hongbao/wire"
 )
 
 // waiting counts the requests that this person can approve: those of others, for finance only.
@@ -29,7 +30,7 @@ var waitsForMe = client.ApprovalFilter{Status: "waiting", ByOthers: true}
 type approvalsPage struct {
 	Filter client.ApprovalFilter
 	Tabs   []approvalsTab
-	Items  []client.ApprovalItem
+	Items  []wire.ApprovalItem
 	Total  *total // nil if unavailable
 	Next   string
 }
@@ -114,18 +115,18 @@ func (v *visit) exportApprovals() error {
 // answerApproval approves or rejects a request, or withdraws the person's own.
 func (v *visit) answerApproval() error {
 	id := v.r.PathValue("id")
-	req := client.DecisionRequest{IdempotencyKey: v.key(), Reason: v.reason()}
+	key, req := v.key(), wire.Reason{Reason: v.reason()}
 	var err error
 	action := v.r.PathValue("action")
 	switch action {
 	case "approve":
-		_, err = v.staff.Approve(v.r.Context(), id, req)
+		_, err = v.staff.Approve(v.r.Context(), id, req, key)
 	case "reject":
-		_, err = v.staff.Reject(v.r.Context(), id, req)
+		_, err = v.staff.Reject(v.r.Context(), id, req, key)
 	case "withdraw":
-		_, err = v.staff.Withdraw(v.r.Context(), id, req)
+		_, err = v.staff.Withdraw(v.r.Context(), id, req, key)
 	default:
-		return &client.Problem{Status: http.StatusNotFound, Code: client.CodeNotFound}
+		return &client.Problem{Problem: wire.Problem{Status: http.StatusNotFound, Code: wire.CodeNotFound}}
 	}
 	if err != nil {
 		return v.showFormAgain(err)

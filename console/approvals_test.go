@@ -11,6 +11,7 @@ import (
 
 	"hongbao/client"
 	"hongbao/internal/access"
+	"hongbao/wire"
 )
 
 // TestWaitingAmongMany: the page of a payout shows its pending approval even if more than a page
@@ -18,20 +19,20 @@ import (
 func TestWaitingAmongMany(t *testing.T) {
 	const payout = "p3q5k9v0c1m7e2u8h4r6t0003"
 	pending := "decision_pending"
-	mine := client.ApprovalItem{ID: "aMINE", Status: "waiting", Decision: client.Decision{Kind: "cancel", Reason: "the oldest of all",
-		By: "another"}, Payout: &client.Payout{ID: payout}}
-	var others client.List[client.ApprovalItem]
+	mine := wire.ApprovalItem{ID: "aMINE", Status: "waiting", Decision: wire.Decision{Kind: "cancel", Reason: "the oldest of all",
+		By: "another"}, Payout: &wire.Payout{ID: payout}}
+	var others wire.List[wire.ApprovalItem]
 	for i := range 200 {
-		others.Items = append(others.Items, client.ApprovalItem{ID: fmt.Sprint("a", i), Status: "waiting",
-			Decision: client.Decision{Kind: "retry", By: "another"}, Payout: &client.Payout{ID: fmt.Sprintf("p%024d", i)}})
+		others.Items = append(others.Items, wire.ApprovalItem{ID: fmt.Sprint("a", i), Status: "waiting",
+			Decision: wire.Decision{Kind: "retry", By: "another"}, Payout: &wire.Payout{ID: fmt.Sprintf("p%024d", i)}})
 	}
 	desk, err := New(Config{SessionKeys: [][32]byte{{1}}, StaffAPI: funcAPI{newKeys(map[string]access.Role{"f": access.RoleFinance}),
 		func(r *http.Request) any {
 			switch {
 			case r.URL.Path == "/v1/staff/payouts/"+payout:
-				return client.PayoutDetail{Payout: client.Payout{ID: payout, Status: client.PayoutFailed}, Retry: client.RetryPreview{Code: &pending}}
+				return wire.PayoutDetail{Payout: wire.Payout{ID: payout, Status: wire.PayoutFailed}, Retry: wire.RetryPreview{Code: &pending}}
 			case r.URL.Query().Get("payment_id") == payout:
-				return client.List[client.ApprovalItem]{Items: []client.ApprovalItem{mine}}
+				return wire.List[wire.ApprovalItem]{Items: []wire.ApprovalItem{mine}}
 			}
 			return others
 		}}})
@@ -56,9 +57,9 @@ func TestWaitingAmongMany(t *testing.T) {
 // the current preview, keeps the input and offers only to reject.
 func TestChangedDecision(t *testing.T) {
 	order, frozen := "p3q5k9v0c1m7e2u8h4r6t000302", "account_frozen"
-	item := client.ApprovalItem{ID: "aMINE", Status: "waiting", Decision: client.Decision{Kind: "retry", Reason: "unfrozen", By: "another"},
-		Payout:  &client.Payout{ID: "p3q5k9v0c1m7e2u8h4r6t0003", Status: client.PayoutFailed},
-		Preview: &client.Preview{Status: client.PayoutFailed, Amount: 1234, FailureCode: &frozen, AttemptCount: 1, OrderNo: &order}}
+	item := wire.ApprovalItem{ID: "aMINE", Status: "waiting", Decision: wire.Decision{Kind: "retry", Reason: "unfrozen", By: "another"},
+		Payout:  &wire.Payout{ID: "p3q5k9v0c1m7e2u8h4r6t0003", Status: wire.PayoutFailed},
+		Preview: &wire.Preview{Status: wire.PayoutFailed, Amount: 1234, FailureCode: &frozen, AttemptCount: 1, OrderNo: &order}}
 	changed := item
 	changed.Changed = true
 	refused := false
@@ -67,11 +68,11 @@ func TestChangedDecision(t *testing.T) {
 			switch {
 			case r.Method == http.MethodPost:
 				refused = true
-				return &client.Problem{Status: http.StatusConflict, Code: client.CodeDecisionChanged, Preview: item.Preview}
+				return &client.Problem{Problem: wire.Problem{Status: http.StatusConflict, Code: wire.CodeDecisionChanged, Preview: item.Preview}}
 			case r.URL.Path == "/v1/staff/approvals" && refused:
-				return client.List[client.ApprovalItem]{Items: []client.ApprovalItem{changed}}
+				return wire.List[wire.ApprovalItem]{Items: []wire.ApprovalItem{changed}}
 			case r.URL.Path == "/v1/staff/approvals":
-				return client.List[client.ApprovalItem]{Items: []client.ApprovalItem{item}}
+				return wire.List[wire.ApprovalItem]{Items: []wire.ApprovalItem{item}}
 			}
 			return nil
 		}}})

@@ -1,13 +1,13 @@
 package console
 
 import (
-	"encoding/json"
 	"net/http"
 	"net/url"
 	"strings"
 
 	"hongbao/client"
 	"hongbao/internal/packet"
+	"hongbao/wire"
 )
 
 // auditPage is a page of the audit log.
@@ -16,7 +16,7 @@ type auditPage struct {
 	Items                  []auditLine
 	Total                  *total // nil if unavailable
 	Next                   string
-	Verdict                *client.AuditVerdict // set after a verification
+	Verdict                *wire.AuditVerdict // set after a verification
 }
 
 // auditActions are suggested as a filter; others can be entered.
@@ -34,7 +34,7 @@ func (auditPage) Actions() []string { return auditActions }
 
 // auditLine is an audit entry with its states as text.
 type auditLine struct {
-	client.AuditEntry
+	wire.AuditEntry
 	BeforeText, AfterText string
 	Link                  string // page of its subject; "" if none
 }
@@ -66,7 +66,7 @@ func (v *visit) exportAudit() error {
 	return v.export("audit", readAuditPage(v.query).filters())
 }
 
-func (v *visit) audit(verdict *client.AuditVerdict) error {
+func (v *visit) audit(verdict *wire.AuditVerdict) error {
 	body := readAuditPage(v.query)
 	body.Verdict = verdict
 	filter := client.AuditFilter{Actor: body.Actor, Action: body.Action, Subject: body.Subject}
@@ -94,13 +94,9 @@ func (v *visit) audit(verdict *client.AuditVerdict) error {
 }
 
 // stateText returns a state as JSON on one line; "" for none.
-func stateText(state map[string]any) string {
-	if state == nil {
+func stateText(state wire.State) string {
+	if string(state) == "null" {
 		return ""
 	}
-	text, err := json.Marshal(state)
-	if err != nil {
-		return ""
-	}
-	return string(text)
+	return string(state)
 }

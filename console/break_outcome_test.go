@@ -9,6 +9,7 @@ import (
 
 	"hongbao/client"
 	"hongbao/internal/access"
+	"hongbao/wire"
 )
 
 // TestBreakOutcome: the form of a break about an order number submits what became of its money as a
@@ -19,13 +20,13 @@ func TestBreakOutcome(t *testing.T) {
 		func(r *http.Request) any {
 			switch {
 			case r.Method == http.MethodPost && refuse:
-				return &client.Problem{Status: http.StatusConflict, Code: client.CodeNotRetryable}
+				return &client.Problem{Problem: wire.Problem{Status: http.StatusConflict, Code: wire.CodeNotRetryable}}
 			case r.Method == http.MethodPost:
 				body, _ := io.ReadAll(r.Body)
 				sent = r.URL.Path + " " + string(body)
-				return client.DecidedBreak{Decision: client.Decision{Kind: "not_moved", Status: "waiting"}}
+				return wire.DecidedBreak{Decision: wire.Decision{Kind: "not_moved", Status: "waiting"}}
 			case r.URL.Path == "/v1/staff/breaks":
-				return client.List[client.Break]{Items: []client.Break{{ID: "b1", Kind: "forgotten", OrderNo: &order}, {ID: "b2", Kind: "pool_lost"}}}
+				return wire.List[wire.Break]{Items: []wire.Break{{ID: "b1", Kind: "forgotten", OrderNo: &order}, {ID: "b2", Kind: "pool_lost"}}}
 			}
 			return nil
 		}}})

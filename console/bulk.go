@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"hongbao/client"
+	"hongbao/wire"
 )
 
 // maxRetryBatch is how many ids one bulk retry call sends. It equals a page of the list, so the
@@ -21,7 +22,7 @@ func bulkForm(kind string, form url.Values) (listPage, error) {
 		return listPage{}, err
 	}
 	if len(form["seen"]) > maxProgress {
-		return listPage{}, &client.Problem{Status: http.StatusUnprocessableEntity, Code: client.CodeInvalidRequest}
+		return listPage{}, &client.Problem{Problem: wire.Problem{Status: http.StatusUnprocessableEntity, Code: wire.CodeInvalidRequest}}
 	}
 	body := listPage{Kind: kind, Path: "/" + kind + "s", Filter: readFilterForm(query), Cursor: form.Get("cursor"), Reason: form.Get("reason"),
 		Selected: map[string]bool{}, All: form.Get("scope") == "all", Previewed: form.Get("looked") == "true", PreviewedIDs: form["seen"]}
@@ -45,19 +46,19 @@ func (v *visit) retryMany(kind string) error {
 	if err != nil {
 		return err
 	}
-	req := client.BulkRetryRequest{IdempotencyKey: v.key(), Reason: body.Reason}
+	key, req := v.key(), wire.BulkRetry{Reason: body.Reason}
 	if req.DryRun = form.Get("do") != "retry" || body.All && body.Previewed && len(body.PreviewedIDs) == 0; req.DryRun {
-		req.IdempotencyKey = "" // a repeated dry run is not deduplicated
+		key = "" // a repeated dry run is not deduplicated
 		if req.Reason == "" {
 			req.Reason = "dry run"
 		}
 	}
 	switch {
 	case !body.All:
-		req.Filter.PayoutIDs = form["id"]
-		body.Bulk, err = v.retry(kind, req)
+		req.Filter.IDs = form["id"]
+		body.Bulk, err = v.retry(kind, req, key)
 	case body.Previewed && !req.DryRun:
-		body.Bulk, err = v.retryIDs(kind, req, body.PreviewedIDs)
+		body.Bulk, err = v.retryIDs(kind, req, key, body.PreviewedIDs)
 	default:
 		f, fault := body.Filter.filter()
 		if fault != "" { // a partly read filter would select too many
@@ -66,42 +67,38 @@ func (v *visit) retryMany(kind string) error {
 			return nil
 		}
 		req.Filter = bulkFilterOf(f)
-		body.Bulk, err = v.retry(kind, req)
+		body.Bulk, err = v.retry(kind, req, key)
 	}
 	return v.showBulk(body, err)
 }
 
 // retry calls the API's bulk retry of payouts or refunds and returns both results in one type.
-func (v *visit) retry(kind string, req client.BulkRetryRequest) (*client.BulkRetried, error) {
+func (v *visit) retry(kind string, req wire.BulkRetry, key client.Key) (*wire.BulkRetried, error) {
 	if kind == "payout" {
-		return v.staff.RetryPayouts(v.r.Context(), req)
+		return v.staff.RetryPayouts(v.r.Context(), req, key)
 	}
-	f := req.Filter
-	done, err := v.staff.RetryRefunds(v.r.Context(), client.BulkRefundRequest{IdempotencyKey: req.IdempotencyKey, Reason: req.Reason,
-		DryRun: req.DryRun,
-		Filter: client.BulkRefundFilter{Status: f.Status, PacketID: f.PacketID, UserID: f.UserID, OrderNo: f.OrderNo, FailureCode: f.FailureCode,
-			OlderThanSeconds: f.OlderThanSeconds, AmountMin: f.AmountMin, AmountMax: f.AmountMax, RefundIDs: f.PayoutIDs}})
+	done, err := v.staff.RetryRefunds(v.r.Context(), wire.BulkRefundRetry{Filter: wire.BulkRefundFilter(req.Filter), Reason: req.Reason,
+		DryRun: req.DryRun}, key)
 	if err != nil {
 		return nil, err
 	}
-	out := &client.BulkRetried{DryRun: done.DryRun, Count: done.Count, Amount: done.Amount, More: done.More}
+	out := &wire.BulkRetried{DryRun: done.DryRun, Count: done.Count, Amount: done.Amount, More: done.More}
 	for _, i := range done.Items {
-		out.Items = append(out.Items, client.BulkItem{PayoutID: i.RefundID, Result: i.Result, Code: i.Code, OrderNo: i.OrderNo,
-			SameOrderNo: i.SameOrderNo})
+		out.Items = append(out.Items, wire.BulkItem(i))
 	}
 	return out, nil
 }
 
 // retryIDs retries payments in batches, each with its own Idempotency-Key. A repetition after
 // an error continues with the batches that were not decided.
-func (v *visit) retryIDs(kind string, req client.BulkRetryRequest, ids []string) (*client.BulkRetried, error) {
-	all, key := &client.BulkRetried{}, req.IdempotencyKey
+func (v *visit) retryIDs(kind string, req wire.BulkRetry, key client.Key, ids []string) (*wire.BulkRetried, error) {
+	all, batch := &wire.BulkRetried{}, key
 	for part := range slices.Chunk(ids, maxRetryBatch) {
 		if len(all.Items) > 0 {
-			req.IdempotencyKey = key + "." + strconv.Itoa(len(all.Items))
+			batch = key + client.Key("."+strconv.Itoa(len(all.Items)))
 		}
-		req.Filter.PayoutIDs = part
-		done, err := v.retry(kind, req)
+		req.Filter.IDs = part
+		done, err := v.retry(kind, req, batch)
 		if err != nil {
 			return nil, err
 		}
@@ -125,7 +122,7 @@ func (v *visit) showBulk(body listPage, err error) error {
 	} else if body.Previewed, body.PreviewedIDs = body.All && body.Bulk.DryRun, nil; body.Previewed {
 		for _, item := range body.Bulk.Items {
 			if item.Result != "skipped" {
-				body.PreviewedIDs = append(body.PreviewedIDs, item.PayoutID)
+				body.PreviewedIDs = append(body.PreviewedIDs, item.ID)
 			}
 		}
 	}
@@ -144,7 +141,7 @@ func (v *visit) showBulk(body listPage, err error) error {
 	return err
 }
 
-func bulkFilterOf(f client.PayoutFilter) client.BulkFilter {
-	return client.BulkFilter{Status: f.Status, PacketID: f.PacketID, UserID: f.UserID, OrderNo: f.OrderNo, FailureCode: f.FailureCode,
-		OlderThanSeconds: int64(f.OlderThan.Seconds()), AmountMin: f.AmountMin, AmountMax: f.AmountMax}
+func bulkFilterOf(f client.PayoutFilter) wire.BulkFilter {
+	return wire.BulkFilter{Status: f.Status, PacketID: f.PacketID, UserID: f.UserID, OrderNo: f.OrderNo, FailureCode: f.FailureCode,
+		OlderThanSeconds: wire.NonZero(int64(f.OlderThan.Seconds())), AmountMin: wire.NonZero(f.AmountMin), AmountMax: wire.NonZero(f.AmountMax)}
 }

@@ -4,22 +4,23 @@ import (
 	"net/http"
 
 	"hongbao/client"
+	"hongbao/wire"
 )
 
 // campaignsPage is a list of campaigns.
 type campaignsPage struct {
-	Status client.CampaignStatus
-	Items  []client.StaffCampaign
+	Status wire.CampaignStatus
+	Items  []wire.StaffCampaign
 	Next   string
 }
 
 // Tabs are the statuses to choose from; "" is all of them.
-func (campaignsPage) Tabs() []client.CampaignStatus {
-	return []client.CampaignStatus{"", client.CampaignActive, client.CampaignPaused, client.CampaignEnded}
+func (campaignsPage) Tabs() []wire.CampaignStatus {
+	return []wire.CampaignStatus{"", wire.CampaignActive, wire.CampaignPaused, wire.CampaignEnded}
 }
 
 func (v *visit) listCampaigns() error {
-	body := campaignsPage{Status: client.CampaignStatus(v.query.Get("status"))}
+	body := campaignsPage{Status: wire.CampaignStatus(v.query.Get("status"))}
 	found, err := v.staff.ListCampaigns(v.r.Context(), client.StaffCampaignFilter{Status: body.Status},
 		client.Page{Cursor: v.query.Get("cursor")})
 	if err != nil {
@@ -35,17 +36,17 @@ func (v *visit) listCampaigns() error {
 
 // campaignPage is one campaign with its days.
 type campaignPage struct {
-	Campaign *client.StaffCampaign
-	Days     *client.List[client.CampaignDay]
+	Campaign *wire.StaffCampaign
+	Days     *wire.List[wire.CampaignDay]
 	Next     string
 }
 
 // Stops are the actions that its status allows.
 func (p campaignPage) Stops() []string {
 	switch p.Campaign.Status {
-	case client.CampaignActive:
+	case wire.CampaignActive:
 		return []string{"pause", "end"}
-	case client.CampaignPaused:
+	case wire.CampaignPaused:
 		return []string{"end"}
 	}
 	return nil
@@ -74,15 +75,15 @@ func (v *visit) showCampaign() error {
 // stopCampaign pauses or ends a campaign.
 func (v *visit) stopCampaign() error {
 	id, action := v.r.PathValue("id"), v.r.PathValue("action")
-	req := client.DecisionRequest{IdempotencyKey: v.key(), Reason: v.reason()}
+	key, req := v.key(), wire.Reason{Reason: v.reason()}
 	var err error
 	switch action {
 	case "pause":
-		_, err = v.staff.PauseCampaign(v.r.Context(), id, req)
+		_, err = v.staff.PauseCampaign(v.r.Context(), id, req, key)
 	case "end":
-		_, err = v.staff.EndCampaign(v.r.Context(), id, req)
+		_, err = v.staff.EndCampaign(v.r.Context(), id, req, key)
 	default:
-		return &client.Problem{Status: http.StatusNotFound, Code: client.CodeNotFound}
+		return &client.Problem{Problem: wire.Problem{Status: http.StatusNotFound, Code: wire.CodeNotFound}}
 	}
 	if err != nil {
 		return v.showFormAgain(err)

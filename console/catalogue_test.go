@@ -11,13 +11,13 @@ import (
 	"testing"
 	"unicode"
 
-	"hongbao/client"
 	"hongbao/internal/access"
 	"hongbao/internal/campaign"
 	"hongbao/internal/health"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
+	"hongbao/wire"
 )
 
 var (
@@ -95,7 +95,7 @@ func open(word string) (keys []string) {
 	case "open_title", "open_about", "open_withdraw":
 		add(string(payout.DecisionCancel), string(payout.DecisionNotMoved))
 	case "refund":
-		add(string(client.RefundRemainder), string(client.RefundCancel))
+		add(string(wire.RefundRemainder), string(wire.RefundCancel))
 	case "close":
 		add(string(packet.CloseExpired), string(packet.CloseRecalled), string(packet.CloseSoldOut), string(packet.CloseUnopened))
 	case "close_status":
@@ -125,13 +125,13 @@ func open(word string) (keys []string) {
 	case "hold_scope":
 		add(holdScopes...)
 	case "release_is":
-		add(strings.Split(written(`json:"result" enum:"([a-z_,]+)"`, "../api/hold_bulk.go")[0], ",")...)
+		add(strings.Split(written(`json:"result" enum:"([a-z_,]+)"`, "../wire/hold.go")[0], ",")...)
 	case "conflict_is":
-		add(strings.Split(written(`json:"result" enum:"([a-z_,]+)"`, "../api/conflict_bulk.go")[0], ",")...)
+		add(strings.Split(written(`json:"result" enum:"([a-z_,]+)"`, "../wire/share_conflict.go")[0], ",")...)
 	case "conflict_do":
 		add(conflictsPage{}.Decisions()...)
 	case "hold_kind":
-		add(strings.Split(written(`json:"kind" enum:"([a-z_,]+)"`, "../api/hold.go")[0], ",")...)
+		add(strings.Split(written(`json:"kind" enum:"([a-z_,]+)"`, "../wire/hold.go")[0], ",")...)
 	case "held":
 		add("packet", "payment", "charge")
 	case "hold_this", "hold_about", "hold_due":
@@ -275,11 +275,11 @@ func TestWords(t *testing.T) {
 			t.Errorf("%s %s: %q, want %q", c.kind, c.value, got, c.want)
 		}
 	}
-	f := client.FieldError{Field: "filter.payout_ids[3]", Code: "wrong_length", Message: "must have 1 to 500 characters"}
+	f := wire.FieldError{Field: "filter.payout_ids[3]", Code: "wrong_length", Message: "must have 1 to 500 characters"}
 	if got := faultText(chinese, f); got != "所选付款长度不符（原文：must have 1 to 500 characters）" {
 		t.Errorf("%q", got)
 	}
-	if got := faultText(english, client.FieldError{Field: "x", Code: "y", Message: "z"}); got != "x y (z)" {
+	if got := faultText(english, wire.FieldError{Field: "x", Code: "y", Message: "z"}); got != "x y (z)" {
 		t.Errorf("%q", got)
 	}
 }
@@ -369,13 +369,13 @@ func TestCatalogue(t *testing.T) {
 	for _, older := range ages {
 		use("filter.older_" + older)
 	}
-	for _, code := range []client.Code{client.CodeForbidden, client.CodeNotFound, client.CodePacketNotFound, client.CodeNotOpenYet,
-		client.CodePayoutNotFound, client.CodeRefundNotFound,
-		client.CodeInvalidRequest, codeQuery, client.CodeNotRetryable, client.CodeDecisionPending, client.CodeDecisionChanged, client.CodeHeld,
-		client.CodeRecoveryRequired,
+	for _, code := range []wire.Code{wire.CodeForbidden, wire.CodeNotFound, wire.CodePacketNotFound, wire.CodeNotOpenYet,
+		wire.CodePayoutNotFound, wire.CodeRefundNotFound,
+		wire.CodeInvalidRequest, codeQuery, wire.CodeNotRetryable, wire.CodeDecisionPending, wire.CodeDecisionChanged, wire.CodeHeld,
+		wire.CodeRecoveryRequired,
 		codeReleaseChanged,
-		client.CodeCampaignNotFound, client.CodeCampaignEnded,
-		client.CodeKeyReused, client.CodeRequestInProgress, client.CodeUnavailable, client.CodeInternal} {
+		wire.CodeCampaignNotFound, wire.CodeCampaignEnded,
+		wire.CodeKeyReused, wire.CodeRequestInProgress, wire.CodeUnavailable, wire.CodeInternal} {
 		use("problem." + string(code))
 	}
 	for key, m := range catalogue {

@@ -3,8 +3,8 @@ package console
 import (
 	"slices"
 
-	"hongbao/client"
 	"hongbao/internal/money"
+	"hongbao/wire"
 )
 
 // Sizes of a chart in its own units; the browser scales it.
@@ -32,7 +32,7 @@ type bar struct {
 }
 
 // chartOf returns the chart of one kind of booking. Non-zero bars are at least two units high.
-func chartOf(l language, id string, minutes []client.ActiveMinute, of func(client.ActiveMinute) *client.Booked) chart {
+func chartOf(l language, id string, minutes []wire.ActiveMinute, of func(wire.ActiveMinute) *wire.Booked) chart {
 	c := chart{ID: id, Title: say(l, "chart."+id), Width: chartPitch * len(minutes), Height: chartHeight}
 	var most, last, hour int64
 	var amount money.Fen
@@ -74,7 +74,7 @@ func chartOf(l language, id string, minutes []client.ActiveMinute, of func(clien
 }
 
 // newestFirst returns the minutes in reverse order.
-func newestFirst(minutes []client.ActiveMinute) []client.ActiveMinute {
+func newestFirst(minutes []wire.ActiveMinute) []wire.ActiveMinute {
 	out := slices.Clone(minutes)
 	slices.Reverse(out)
 	return out
@@ -93,7 +93,7 @@ const sliceUnits = 1000
 
 // slicesOf returns the segments of the funded money. Non-zero segments are at least three units
 // wide; negative amounts, which are errors, have none.
-func slicesOf(f *client.Funds) []slice {
+func slicesOf(f *wire.Funds) []slice {
 	if f == nil || f.Funded <= 0 {
 		return nil
 	}

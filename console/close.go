@@ -5,11 +5,12 @@ import (
 	"net/url"
 
 	"hongbao/client"
+	"hongbao/wire"
 )
 
 // closesPage is a list of day-end closes.
 type closesPage struct {
-	Items []client.CloseSummary
+	Items []wire.CloseSummary
 	Next  string
 }
 
@@ -43,8 +44,8 @@ func (v *visit) exportClose() error {
 
 // sumAccounts adds up the accounts of a day. Every transfer is in two accounts, so balances
 // add up to zero, and debits equal credits.
-func sumAccounts(accounts []client.AccountDay) client.AccountDay {
-	var all client.AccountDay
+func sumAccounts(accounts []wire.AccountDay) wire.AccountDay {
+	var all wire.AccountDay
 	for _, a := range accounts {
 		all.Opening += a.Opening
 		all.Debits += a.Debits

@@ -14,6 +14,7 @@ import (
 
 	"hongbao/client"
 	"hongbao/internal/access"
+	"hongbao/wire"
 )
 
 // Defaults of Config.
@@ -366,7 +367,7 @@ type notice struct {
 	Key    string
 	Detail string // text of the API, if the catalogue has no message for its code
 	ID     string // of the request
-	Faults []client.FieldError
+	Faults []wire.FieldError
 }
 
 func noticeOf(p *client.Problem) *notice {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"html/template"
 
-	"hongbao/client"
+	"hongbao/wire"
 )
 
 // livePart is a piece of the overview that the page replaces when it has changed.
@@ -39,8 +39,8 @@ func (c *Console) liveParts(l language, snap snapshot) ([]livePart, error) {
 	}
 	if snap.Activity != nil {
 		data.Charts = []chart{
-			chartOf(l, "grabs", snap.Activity.Minutes, func(m client.ActiveMinute) *client.Booked { return m.Grabs }),
-			chartOf(l, "paid", snap.Activity.Minutes, func(m client.ActiveMinute) *client.Booked { return m.Paid }),
+			chartOf(l, "grabs", snap.Activity.Minutes, func(m wire.ActiveMinute) *wire.Booked { return m.Grabs }),
+			chartOf(l, "paid", snap.Activity.Minutes, func(m wire.ActiveMinute) *wire.Booked { return m.Paid }),
 		}
 	}
 	out := make([]livePart, len(liveNames))

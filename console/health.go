@@ -4,8 +4,8 @@ import (
 	"strconv"
 	"time"
 
-	"hongbao/client"
 	"hongbao/internal/money"
+	"hongbao/wire"
 )
 
 // healthView is the platform's health in one language.
@@ -17,7 +17,7 @@ type healthView struct {
 
 type partView struct {
 	Name, Label string
-	Verdict     client.Verdict
+	Verdict     wire.Verdict
 	Tone, Mark  string
 	Checks      []checkView
 }
@@ -31,10 +31,10 @@ type checkView struct {
 // verdictTones are the colours of verdicts, verdictMarks their signs, so that colour is not the
 // only indication.
 var (
-	verdictTones = map[client.Verdict]string{client.VerdictOK: "good", client.VerdictUnknown: "off", client.VerdictWarning: "warn",
-		client.VerdictWrong: "bad"}
-	verdictMarks = map[client.Verdict]string{client.VerdictOK: "✓", client.VerdictUnknown: "?", client.VerdictWarning: "!",
-		client.VerdictWrong: "✕"}
+	verdictTones = map[wire.Verdict]string{wire.VerdictOK: "good", wire.VerdictUnknown: "off", wire.VerdictWarning: "warn",
+		wire.VerdictWrong: "bad"}
+	verdictMarks = map[wire.Verdict]string{wire.VerdictOK: "✓", wire.VerdictUnknown: "?", wire.VerdictWarning: "!",
+		wire.VerdictWrong: "✕"}
 )
 
 // unfinished links to the overview's payments in progress, which have a list for each kind and
@@ -51,9 +51,9 @@ var checkPages = map[string]string{"payout_failed": duePages["payout_failed"], "
 	"held": "#hold", "holds": "/holds", "release": "/holds", "campaigns": "/campaigns", "campaign_days": "/campaigns"}
 
 // viewHealth renders health in a language; nil means unavailable.
-func viewHealth(l language, h *client.Health) healthView {
+func viewHealth(l language, h *wire.Health) healthView {
 	if h == nil {
-		return healthView{Tone: verdictTones[client.VerdictUnknown], Key: "verdict.unreadable"}
+		return healthView{Tone: verdictTones[wire.VerdictUnknown], Key: "verdict.unreadable"}
 	}
 	out := healthView{Tone: verdictTones[h.Status], Key: "verdict." + string(h.Status)}
 	for _, p := range h.Parts {
@@ -62,13 +62,13 @@ func viewHealth(l language, h *client.Health) healthView {
 		bad := one
 		for _, c := range p.Checks {
 			check := checkView{Name: c.Name, Label: say(l, "check."+c.Name), Text: checkText(l, c)}
-			if check.Href = checkPages[c.Name]; c.Count != nil && *c.Count == 0 || c.Name == "held" && c.Status == client.VerdictOK {
+			if check.Href = checkPages[c.Name]; c.Count != nil && *c.Count == 0 || c.Name == "held" && c.Status == wire.VerdictOK {
 				check.Href = ""
 			}
-			if c.Status != client.VerdictOK {
+			if c.Status != wire.VerdictOK {
 				check.Tone = verdictTones[c.Status]
 			}
-			if c.Status == client.VerdictWarning || c.Status == client.VerdictWrong {
+			if c.Status == wire.VerdictWarning || c.Status == wire.VerdictWrong {
 				check.Do = say(l, "do."+c.Name)
 				bad.Checks = append(bad.Checks, check)
 			}
@@ -92,11 +92,11 @@ func say(l language, key string, args ...any) string {
 }
 
 // checkText describes the finding of a check.
-func checkText(l language, c client.HealthCheck) string {
-	well := c.Status == client.VerdictOK
+func checkText(l language, c wire.HealthCheck) string {
+	well := c.Status == wire.VerdictOK
 	since := ""
 	if c.Since != nil {
-		since = age(l, time.Since(*c.Since))
+		since = age(l, time.Since(c.Since.Time))
 	}
 	switch {
 	case c.LatencyUS != nil && well:
@@ -107,7 +107,7 @@ func checkText(l language, c client.HealthCheck) string {
 		return say(l, "health.ago", since)
 	case c.Name == "last_run" && well:
 		return say(l, "health.never")
-	case c.Status == client.VerdictUnknown:
+	case c.Status == wire.VerdictUnknown:
 		return say(l, "health.not_seen")
 	case c.Name == "held" && since != "":
 		return say(l, "health.for", since)

@@ -6,16 +6,16 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"time"
 
 	"hongbao/client"
 	"hongbao/internal/access"
 	"hongbao/internal/money"
 	"hongbao/internal/packet"
+	"hongbao/wire"
 )
 
 // hold is a hold as pages show it.
-type hold struct{ client.Hold }
+type hold struct{ wire.StaffHold }
 
 // Path is the page of the packet or payment that is held; "" if there is none.
 func (h hold) Path() string {
@@ -39,7 +39,7 @@ func (h hold) Held() string {
 // Active reports whether the hold is not released.
 func (h hold) Active() bool { return h.ReleasedAt == nil }
 
-func holdsOf(items []client.Hold) []hold {
+func holdsOf(items []wire.StaffHold) []hold {
 	out := make([]hold, len(items))
 	for i, one := range items {
 		out[i] = hold{one}
@@ -188,15 +188,15 @@ func (v *visit) showHold() error {
 
 // codeReleaseChanged is decision_changed of a release: unlike an approval it cannot be rejected or
 // withdrawn.
-const codeReleaseChanged client.Code = "release_changed"
+const codeReleaseChanged wire.Code = "release_changed"
 
 // releaseHold releases a hold, or asks another person to release it as well.
 func (v *visit) releaseHold() error {
 	id := v.r.PathValue("id")
-	after, err := v.staff.ReleaseHold(v.r.Context(), id, client.HoldRequest{IdempotencyKey: v.key(), Reason: v.reason()})
+	after, err := v.staff.ReleaseHold(v.r.Context(), id, wire.Reason{Reason: v.reason()}, v.key())
 	if err != nil {
 		p := v.problemOf(err)
-		if p.Code == client.CodeDecisionChanged {
+		if p.Code == wire.CodeDecisionChanged {
 			p.Code = codeReleaseChanged
 		}
 		return v.showFormAgain(p)
@@ -211,7 +211,7 @@ func (v *visit) releaseHold() error {
 // placeHold holds a packet or a payment and returns to its page.
 func (v *visit) placeHold(scope, page string) error {
 	name := v.r.PathValue("id")
-	_, err := v.staff.PlaceHold(v.r.Context(), client.NewHold{IdempotencyKey: v.key(), Scope: scope, Name: name, Reason: v.reason()})
+	_, err := v.staff.PlaceHold(v.r.Context(), wire.NewHold{Scope: scope, Name: name, Reason: v.reason()}, v.key())
 	if err != nil {
 		return v.showFormAgain(err)
 	}
@@ -237,7 +237,7 @@ type holdsDue struct {
 	Scope  string
 	Count  int64
 	More   bool       // Count is a lower bound
-	Oldest *time.Time // nil with More
+	Oldest *wire.Time // nil with More
 }
 
 // maxHolds is how many holds of a scope the overview counts: the largest page of the API.
@@ -265,7 +265,7 @@ func readHoldsDue(ctx context.Context, staff *client.Staff) ([]holdsDue, error) 
 
 // releasesText says in words what a release lets go. Of a code without words the API's sentence is
 // shown: another version may have written it.
-func releasesText(l language, r client.Releases) string {
+func releasesText(l language, r wire.Releases) string {
 	if len(r.Parts) == 0 {
 		return say(l, "hold.nothing")
 	}

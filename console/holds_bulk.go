@@ -4,29 +4,29 @@ import (
 	"log/slog"
 	"net/http"
 
-	"hongbao/client"
+	"hongbao/wire"
 )
 
 // holdsRelease is the form that releases many holds, and its last result.
 type holdsRelease struct {
 	Reason string
 	Seen   []string // the holds that the last dry run would release or ask for
-	Done   *client.BulkReleased
+	Done   *wire.BulkReleased
 	Items  []releasedHold // of Done
 }
 
 // releasedHold is one hold of a bulk release.
 type releasedHold struct {
 	hold
-	client.BulkReleaseItem
+	wire.BulkReleaseItem
 }
 
 // Why is the message key of why the hold is skipped; "" without.
 func (r releasedHold) Why() string {
-	switch code := client.Code(valueOr(r.Code, "")); code {
+	switch code := wire.Code(valueOr(r.Code, "")); code {
 	case "":
 		return ""
-	case client.CodeDecisionChanged:
+	case wire.CodeDecisionChanged:
 		return "problem." + string(codeReleaseChanged)
 	default:
 		return "problem." + string(code)
@@ -50,24 +50,24 @@ func (v *visit) releaseHolds() error {
 	v.query = query
 	body := v.holdsPage()
 	body.Release.Reason = form.Get("reason")
-	req := client.BulkReleaseRequest{IdempotencyKey: v.key(), Reason: body.Release.Reason,
-		Filter: client.BulkHoldFilter{HoldIDs: form["seen"]}}
+	key, req := v.key(), wire.BulkRelease{Reason: body.Release.Reason,
+		Filter: wire.BulkHoldFilter{IDs: form["seen"]}}
 	if req.DryRun = form.Get("do") != "release" || len(form["seen"]) == 0; req.DryRun {
-		req.IdempotencyKey = "" // a repeated dry run is not deduplicated
-		req.Filter = client.BulkHoldFilter{Scope: body.Scope, Name: body.Name, Kind: body.Kind}
+		key = "" // a repeated dry run is not deduplicated
+		req.Filter = wire.BulkHoldFilter{Scope: body.Scope, Name: body.Name, Kind: body.Kind}
 		if req.Reason == "" {
 			req.Reason = "dry run"
 		}
 	}
-	done, err := v.staff.ReleaseHolds(v.r.Context(), req)
+	done, err := v.staff.ReleaseHolds(v.r.Context(), req, key)
 	if err != nil {
 		return v.showFormAgain(err)
 	}
 	body.Release.Done = done
 	for _, item := range done.Items {
-		body.Release.Items = append(body.Release.Items, releasedHold{hold{client.Hold{Scope: item.Scope, Name: item.Name}}, item})
+		body.Release.Items = append(body.Release.Items, releasedHold{hold{wire.StaffHold{Scope: item.Scope, Name: item.Name}}, item})
 		if done.DryRun && item.Result != "skipped" {
-			body.Release.Seen = append(body.Release.Seen, item.HoldID)
+			body.Release.Seen = append(body.Release.Seen, item.ID)
 		}
 	}
 	if err := v.readHolds(&body); err != nil { // the result must be shown in any case

@@ -5,12 +5,12 @@ import (
 	"testing"
 	"unicode"
 
-	"hongbao/client"
 	"hongbao/internal/access"
 	"hongbao/internal/money"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
+	"hongbao/wire"
 )
 
 // TestReleasesInWords: every part of what a release lets go is shown in the language of the page; the
@@ -18,7 +18,7 @@ import (
 func TestReleasesInWords(t *testing.T) {
 	amount, one, many := money.Fen(1_234_500), 1, 1200
 	for _, code := range staff.ReleaseCodes {
-		r := client.Releases{What: "another version's words", Parts: []client.ReleasePart{{Code: string(code), Amount: &amount}}}
+		r := wire.Releases{What: "another version's words", Parts: []wire.ReleasePart{{Code: string(code), Amount: &amount}}}
 		if got := releasesText(chinese, r); strings.ContainsFunc(got, func(r rune) bool { return unicode.Is(unicode.Latin, r) }) {
 			t.Errorf("%s is %q in Chinese", code, got)
 		}
@@ -26,7 +26,7 @@ func TestReleasesInWords(t *testing.T) {
 			t.Errorf("%s is %q in English", code, got)
 		}
 	}
-	r := client.Releases{What: "1.00 is given to charity", Parts: []client.ReleasePart{{Code: "winners", Amount: &amount, Count: &one},
+	r := wire.Releases{What: "1.00 is given to charity", Parts: []wire.ReleasePart{{Code: "winners", Amount: &amount, Count: &one},
 		{Code: "refunds", Amount: &amount, Count: &many}, {Code: "nothing_to_sender"}}}
 	if got := releasesText(english, r); got != "¥12,345.00 in 1 payment is paid to winners; "+
 		"¥12,345.00 in 1,200 payments is refunded to the sender; nothing goes to the sender" {
@@ -35,7 +35,7 @@ func TestReleasesInWords(t *testing.T) {
 	if got := releasesText(chinese, r); got != "¥12,345.00（1 笔） 付给领取人；¥12,345.00（1,200 笔） 退回发红包人；不退给发红包人" {
 		t.Error(got)
 	}
-	if got := releasesText(chinese, client.Releases{}); got != "目前没有资金变动" {
+	if got := releasesText(chinese, wire.Releases{}); got != "目前没有资金变动" {
 		t.Error(got)
 	}
 	r.Parts[1].Code = "charity"
@@ -66,7 +66,7 @@ func TestHoldLinks(t *testing.T) {
 		{"payment", refund, "/refunds/" + refund, "payment"}, {"payment", charge, "/packets/" + id, "charge"},
 		{"provider", "sandbox", "", "provider"}, {"all", "", "", "all"}, {"payment", "x", "", "payment"}, {"packet", paid, "", "packet"},
 	} {
-		h := hold{client.Hold{Scope: one.scope, Name: one.name}}
+		h := hold{wire.StaffHold{Scope: one.scope, Name: one.name}}
 		if h.Path() != one.path || h.Held() != one.held {
 			t.Errorf("%s %s: %q, %q", one.scope, one.name, h.Path(), h.Held())
 		}
@@ -78,12 +78,12 @@ func TestWhoReleases(t *testing.T) {
 	for _, scope := range holdScopes {
 		for _, role := range access.Roles {
 			want := role == access.RoleFinance || role == access.RoleOps && (scope == "all" || scope == "provider")
-			if got := (holdPage{Hold: hold{client.Hold{Scope: scope}}}).MayRelease(role); got != want {
+			if got := (holdPage{Hold: hold{wire.StaffHold{Scope: scope}}}).MayRelease(role); got != want {
 				t.Errorf("%s by %s: %v", scope, role, got)
 			}
 		}
 	}
-	asked := hold{client.Hold{Release: &client.HoldRelease{By: "li"}}}
+	asked := hold{wire.StaffHold{Release: &wire.HoldRelease{By: "li"}}}
 	for _, one := range []struct {
 		page  holdPage
 		owner string

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"hongbao/client"
+	"hongbao/wire"
 )
 
 // language is a language of the console.
@@ -92,7 +92,7 @@ func word(l language, kind, value string) string {
 }
 
 // faultText describes an invalid field, followed by the API's own message, which has the limits.
-func faultText(l language, f client.FieldError) string {
+func faultText(l language, f wire.FieldError) string {
 	name := strings.TrimPrefix(f.Field, "filter.")
 	name, _, _ = strings.Cut(name, "[")
 	return say(l, "fault.says", word(l, "field", name), word(l, "fault", f.Code), f.Message)

@@ -3,7 +3,7 @@ package console
 import (
 	"net/url"
 
-	"hongbao/client"
+	"hongbao/wire"
 )
 
 // duePages are the lists of what needs a decision, by reason. The list of breaks is filtered by
@@ -15,7 +15,7 @@ var duePages = map[string]string{"payout_failed": "/payouts?status=failed", "pay
 // duePart is the link of a reason and the key of its figures.
 type duePart struct{ Href, Key string }
 
-func dueOf(d client.DecisionDue) duePart {
+func dueOf(d wire.DecisionDue) duePart {
 	out := duePart{Href: duePages[d.Reason], Key: "due-" + d.Reason}
 	if d.Kind != nil {
 		out.Href += "&" + url.Values{"kind": {*d.Kind}}.Encode()

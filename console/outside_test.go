@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"hongbao/client"
 	"hongbao/internal/access"
+	"hongbao/wire"
 )
 
 // TestNoTemporalUI: without HONGBAO_TEMPORAL_UI_URL pages do not link to Temporal. A bare path
@@ -15,20 +15,20 @@ import (
 func TestNoTemporalUI(t *testing.T) {
 	const payout, packet, run = "p3q5k9v0c1m7e2u8h4r6t0003", "3q5k9v0c1m7e2u8h4r6t", "7"
 	for base, link := range map[string]bool{"": false, "https://temporal.example": true} {
-		workflow := client.WorkflowLink{ID: "payout/x/u", URL: base + "/namespaces/hongbao/workflows/payout%2Fx%2Fu"}
-		staffPacket := &client.StaffPacketDetail{}
-		staffPacket.ID, staffPacket.StaffPacket.Workflow, staffPacket.Status, staffPacket.Split = packet, workflow, client.StatusOpen, "random"
+		workflow := wire.WorkflowLink{ID: "payout/x/u", URL: base + "/namespaces/hongbao/workflows/payout%2Fx%2Fu"}
+		staffPacket := &wire.StaffPacketDetail{}
+		staffPacket.ID, staffPacket.StaffPacket.Workflow, staffPacket.Status, staffPacket.Split = packet, workflow, wire.PacketOpen, "random"
 		desk, err := New(Config{SessionKeys: [][32]byte{{1}}, StaffAPI: funcAPI{newKeys(map[string]access.Role{"o": access.RoleOps}),
 			func(r *http.Request) any {
 				return map[string]any{
-					"/v1/staff/payouts/" + payout: client.PayoutDetail{Payout: client.Payout{ID: payout, Status: client.PayoutPaid,
+					"/v1/staff/payouts/" + payout: wire.PayoutDetail{Payout: wire.Payout{ID: payout, Status: wire.PayoutPaid,
 						Workflow: workflow}},
-					"/v1/staff/reconciliations/" + run:       client.Reconciliation{ID: run, Status: "done", Workflow: workflow},
-					"/v1/staff/approvals":                    client.List[client.ApprovalItem]{},
-					"/v1/staff/holds":                        client.List[client.Hold]{},
-					"/v1/staff/breaks":                       client.List[client.Break]{},
+					"/v1/staff/reconciliations/" + run:       wire.Reconciliation{ID: run, Status: "done", Workflow: workflow},
+					"/v1/staff/approvals":                    wire.List[wire.ApprovalItem]{},
+					"/v1/staff/holds":                        wire.List[wire.StaffHold]{},
+					"/v1/staff/breaks":                       wire.List[wire.Break]{},
 					"/v1/staff/packets/" + packet:            staffPacket,
-					"/v1/staff/packets/" + packet + "/grabs": client.List[client.Claim]{},
+					"/v1/staff/packets/" + packet + "/grabs": wire.List[wire.Claim]{},
 				}[r.URL.Path]
 			}}})
 		if err != nil {

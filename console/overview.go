@@ -9,27 +9,28 @@ import (
 	"time"
 
 	"hongbao/client"
+	"hongbao/wire"
 )
 
 // overviewPage is the data of the overview: the live parts, and the hold of each provider.
 type overviewPage struct {
 	Parts     map[string]livePart
-	Providers []client.Provider
+	Providers []wire.PaymentProvider
 }
 
 // snapshot is one read of the overview. Unavailable parts are nil, so that the rest is shown
 // during an incident.
 type snapshot struct {
 	At        time.Time
-	Overview  *client.Overview
-	Activity  *client.Activity
-	Health    *client.Health
-	Providers []client.Provider
+	Overview  *wire.Overview
+	Activity  *wire.Activity
+	Health    *wire.Health
+	Providers []wire.PaymentProvider
 	Holds     []holdsDue // of packets and payments
 }
 
 // Decisions are the reasons for which decisions are due.
-func (s snapshot) Decisions() []client.DecisionDue {
+func (s snapshot) Decisions() []wire.DecisionDue {
 	if s.Overview == nil {
 		return nil
 	}
@@ -93,15 +94,15 @@ func readSnapshot(ctx context.Context, staff *client.Staff) (snapshot, error) {
 // decideProvider holds or releases a provider.
 func (v *visit) decideProvider() error {
 	name, action := v.r.PathValue("name"), v.r.PathValue("action")
-	req := client.HoldRequest{IdempotencyKey: v.key(), Reason: v.reason()}
+	key, req := v.key(), wire.Reason{Reason: v.reason()}
 	var err error
 	switch action {
 	case "hold":
-		_, err = v.staff.HoldProvider(v.r.Context(), name, req)
+		_, err = v.staff.HoldProvider(v.r.Context(), name, req, key)
 	case "release":
-		_, err = v.staff.ReleaseProvider(v.r.Context(), name, req)
+		_, err = v.staff.ReleaseProvider(v.r.Context(), name, req, key)
 	default:
-		return &client.Problem{Status: http.StatusNotFound, Code: client.CodeNotFound}
+		return &client.Problem{Problem: wire.Problem{Status: http.StatusNotFound, Code: wire.CodeNotFound}}
 	}
 	if err != nil {
 		return v.showFormAgain(err)
@@ -113,4 +114,4 @@ func (v *visit) decideProvider() error {
 func (v *visit) returnPath() string { return localPath(v.r.PostFormValue("back")) }
 
 // key is the Idempotency-Key of the submitted form.
-func (v *visit) key() string { return v.r.PostFormValue("key") }
+func (v *visit) key() client.Key { return client.Key(v.r.PostFormValue("key")) }

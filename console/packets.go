@@ -9,28 +9,29 @@ import (
 	"hongbao/client"
 	"hongbao/internal/money"
 	"hongbao/internal/packet"
+	"hongbao/wire"
 )
 
 // packetsPage is a list of packets.
 type packetsPage struct {
-	Status  client.Status
+	Status  wire.PacketStatus
 	Sender  string
 	Overdue bool // expired and not closed
-	Items   []client.StaffPacket
+	Items   []wire.StaffPacket
 	Total   *total // nil if unavailable
 	Next    string
 }
 
 // packetStatuses are the statuses of the tabs; "" is all of them.
-var packetStatuses = []client.Status{"", client.StatusFunding, client.StatusScheduled, client.StatusOpen, client.StatusSoldOut,
-	client.StatusClosing,
-	client.StatusClosed, client.StatusRejected}
+var packetStatuses = []wire.PacketStatus{"", wire.PacketFunding, wire.PacketScheduled, wire.PacketOpen, wire.PacketSoldOut,
+	wire.PacketClosing,
+	wire.PacketClosed, wire.PacketRejected}
 
 // Tabs are the statuses of the tabs.
-func (packetsPage) Tabs() []client.Status { return packetStatuses }
+func (packetsPage) Tabs() []wire.PacketStatus { return packetStatuses }
 
 func readPacketsPage(q url.Values) packetsPage {
-	return packetsPage{Status: client.Status(q.Get("status")), Sender: q.Get("sender"), Overdue: q.Get("overdue") == "true"}
+	return packetsPage{Status: wire.PacketStatus(q.Get("status")), Sender: q.Get("sender"), Overdue: q.Get("overdue") == "true"}
 }
 
 // Query is the filter of the list, as a query of the console.
@@ -63,9 +64,9 @@ func (v *visit) listPackets() error {
 // packetPage is the data of a packet's page. Parts from Redis or the provider may be missing, so
 // that the page works during an outage of either.
 type packetPage struct {
-	Packet *client.StaffPacketDetail
-	Proof  *client.Proof              // nil if unavailable
-	Claims *client.List[client.Claim] // nil if unavailable
+	Packet *wire.StaffPacketDetail
+	Proof  *wire.Proof            // nil if unavailable
+	Claims *wire.List[wire.Claim] // nil if unavailable
 	Next   string
 	Fair   fairness
 	Holds  []hold // active ones, of the packet or its charge
@@ -76,7 +77,7 @@ func (p packetPage) Holdable() bool { return !heldByStaff(p.Holds, p.Packet.ID) 
 
 // Recallable reports whether the packet can be recalled.
 func (p packetPage) Recallable() bool {
-	return p.Packet.Status == client.StatusOpen || p.Packet.Status == client.StatusScheduled
+	return p.Packet.Status == wire.PacketOpen || p.Packet.Status == wire.PacketScheduled
 }
 
 // fairness is the result of recomputing the shares.
@@ -91,7 +92,7 @@ const maxRecomputed = 100_000
 // recallPacket ends a packet and refunds the unclaimed remainder.
 func (v *visit) recallPacket() error {
 	id := v.r.PathValue("id")
-	if _, err := v.staff.RecallPacket(v.r.Context(), id, client.DecisionRequest{IdempotencyKey: v.key(), Reason: v.reason()}); err != nil {
+	if _, err := v.staff.RecallPacket(v.r.Context(), id, wire.Reason{Reason: v.reason()}, v.key()); err != nil {
 		return v.showFormAgain(err)
 	}
 	return v.redirectDone("/packets/"+id, "recall")
@@ -135,7 +136,7 @@ const maxClaims = 100
 
 // verifyShares recomputes a closed packet's shares from its seed and compares them with the
 // commitment and with the claims.
-func verifyShares(p *client.StaffPacketDetail, claims []client.Claim) fairness {
+func verifyShares(p *wire.StaffPacketDetail, claims []wire.Claim) fairness {
 	if p.Fairness.Seed == nil {
 		return fairness{Verdict: "open"}
 	}

@@ -10,10 +10,10 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	"hongbao/client"
 	"hongbao/internal/money"
+	"hongbao/wire"
 )
 
 // payment is a payout or refund as pages show it.
@@ -23,28 +23,28 @@ type payment struct {
 	PacketID     string
 	UserID       string
 	Share        *int // of a payout
-	RefundKind   client.RefundKind
+	RefundKind   wire.RefundKind
 	PayoutID     *string // of a refund: the cancelled payout
 	Amount       money.Fen
-	Status       client.PayoutStatus
+	Status       wire.PayoutStatus
 	OrderNo      *string
 	Provider     string
 	ProviderRef  *string
-	Failure      *client.PayoutFailure
+	Failure      *wire.PayoutFailure
 	AttemptCount int
-	CreatedAt    time.Time
-	UpdatedAt    time.Time
-	Workflow     client.WorkflowLink
+	CreatedAt    wire.Time
+	UpdatedAt    wire.Time
+	Workflow     wire.WorkflowLink
 }
 
-func paymentOfPayout(p client.Payout) payment {
+func paymentOfPayout(p wire.Payout) payment {
 	return payment{Kind: "payout", ID: p.ID, PacketID: p.PacketID, UserID: p.UserID, Share: p.ShareIndex, Amount: p.Amount, Status: p.Status,
 		OrderNo:  p.OrderNo,
 		Provider: p.Provider, ProviderRef: p.ProviderRef, Failure: p.Failure, AttemptCount: p.AttemptCount, CreatedAt: p.CreatedAt,
 		UpdatedAt: p.UpdatedAt, Workflow: p.Workflow}
 }
 
-func paymentOfRefund(r client.Refund) payment {
+func paymentOfRefund(r wire.Refund) payment {
 	return payment{Kind: "refund", ID: r.ID, PacketID: r.PacketID, UserID: r.UserID, RefundKind: r.Kind, PayoutID: r.PayoutID,
 		Amount: r.Amount, Status: r.Status,
 		OrderNo: r.OrderNo, Provider: r.Provider, ProviderRef: r.ProviderRef, Failure: r.Failure, AttemptCount: r.AttemptCount,
@@ -54,7 +54,7 @@ func paymentOfRefund(r client.Refund) payment {
 // Open reports whether the platform still works on the payment without a decision.
 func (p payment) Open() bool {
 	switch p.Status {
-	case client.PayoutPending, client.PayoutSending, client.PayoutUnknown, client.PayoutAwaitingRecipient:
+	case wire.PayoutPending, wire.PayoutSending, wire.PayoutUnknown, wire.PayoutAwaitingRecipient:
 		return true
 	}
 	return false
@@ -62,7 +62,7 @@ func (p payment) Open() bool {
 
 // Final reports whether no money of the payment moves any more.
 func (p payment) Final() bool {
-	return p.Status == client.PayoutPaid || p.Status == client.PayoutPaidOutside || p.Status == client.PayoutCancelled
+	return p.Status == wire.PayoutPaid || p.Status == wire.PayoutPaidOutside || p.Status == wire.PayoutCancelled
 }
 
 // Path is the address of the payment's page.
@@ -70,13 +70,13 @@ func (p payment) Path() string { return "/" + p.Kind + "s/" + p.ID }
 
 // needsDecision reports whether the status waits for staff, or may.
 func (p payment) needsDecision() bool {
-	return p.Status == client.PayoutFailed || p.Status == client.PayoutReturned || p.Status == client.PayoutUnknown
+	return p.Status == wire.PayoutFailed || p.Status == wire.PayoutReturned || p.Status == wire.PayoutUnknown
 }
 
 // Cancellable reports whether a cancellation can be requested, if a retry is possible: only
 // for a payout with a known outcome (payout.Permits).
 func (p payment) Cancellable() bool {
-	return p.Kind == "payout" && (p.Status == client.PayoutFailed || p.Status == client.PayoutReturned)
+	return p.Kind == "payout" && (p.Status == wire.PayoutFailed || p.Status == wire.PayoutReturned)
 }
 
 // Sent reports whether there is an order number to query.
@@ -85,16 +85,16 @@ func (p payment) Sent() bool { return p.AttemptCount > 0 }
 // paymentPage is the data of a payment's page.
 type paymentPage struct {
 	Payment            payment
-	Attempts           []client.Attempt
-	Timeline           []client.TimelineSpan
-	Temporal           client.TemporalRuns
-	Retry              client.RetryPreview
-	RefundCancellable  bool                  // the sender must not get this refund
-	Approvals          []client.ApprovalItem // that wait for a second person
-	OpenCancel         *client.ApprovalItem  // that is being carried out, nil without one
-	Holds              []hold                // active ones, of the payment or its packet
-	Poll               string                // address that the page polls, with the digests of its content
-	DecisionsUnchanged bool                  // a poll leaves the decision forms as they are
+	Attempts           []wire.Attempt
+	Timeline           []wire.TimelineSpan
+	Temporal           wire.TemporalRuns
+	Retry              wire.RetryPreview
+	RefundCancellable  bool                // the sender must not get this refund
+	Approvals          []wire.ApprovalItem // that wait for a second person
+	OpenCancel         *wire.ApprovalItem  // that is being carried out, nil without one
+	Holds              []hold              // active ones, of the payment or its packet
+	Poll               string              // address that the page polls, with the digests of its content
+	DecisionsUnchanged bool                // a poll leaves the decision forms as they are
 }
 
 // Holdable reports whether a hold of staff would stop something.
@@ -105,7 +105,7 @@ func (b paymentPage) Holdable() bool {
 // InProgress reports whether the payment can still change without input on this page: by the
 // platform, by an open decision, or by an approval.
 func (b paymentPage) InProgress() bool {
-	return b.Payment.Open() || client.Code(valueOr(b.Retry.Code, "")) == client.CodeDecisionPending || b.OpenCancel != nil
+	return b.Payment.Open() || wire.Code(valueOr(b.Retry.Code, "")) == wire.CodeDecisionPending || b.OpenCancel != nil
 }
 
 // NeedsDecision reports whether staff can decide about the payment, or are shown why they cannot.
@@ -125,7 +125,7 @@ func (b paymentPage) OrderNoReason() string {
 	switch {
 	case b.Retry.SameOrderNo:
 		return "same"
-	case b.Payment.Status == client.PayoutReturned:
+	case b.Payment.Status == wire.PayoutReturned:
 		return "returned"
 	case b.Payment.Open():
 		return "forgotten"
@@ -141,7 +141,7 @@ func (b paymentPage) RetryRefusal() string {
 	switch {
 	case b.Retry.Held != nil:
 		return "held"
-	case b.Payment.Status == client.PayoutUnknown && client.Code(valueOr(b.Retry.Code, "")) == client.CodeNotRetryable:
+	case b.Payment.Status == wire.PayoutUnknown && wire.Code(valueOr(b.Retry.Code, "")) == wire.CodeNotRetryable:
 		return "asked"
 	}
 	return ""
@@ -152,17 +152,17 @@ func (b paymentPage) RetryRefusal() string {
 func (b paymentPage) outcome(done, tone string) (key, toneNow string) {
 	decision, waits := strings.CutSuffix(done, "_waiting")
 	switch {
-	case waits && !slices.ContainsFunc(b.Approvals, func(a client.ApprovalItem) bool { return "done."+a.Decision.Kind == decision }):
+	case waits && !slices.ContainsFunc(b.Approvals, func(a wire.ApprovalItem) bool { return "done."+a.Decision.Kind == decision }):
 		return "", ""
 	case done != "done.retry_carried_out" && done != "done.retry_open":
 		return done, tone
 	}
 	switch b.Payment.Status {
-	case client.PayoutPaid, client.PayoutPaidOutside:
+	case wire.PayoutPaid, wire.PayoutPaidOutside:
 		return "after.retry_paid", "good"
-	case client.PayoutUnknown:
+	case wire.PayoutUnknown:
 		return "after.retry_unknown", "warn"
-	case client.PayoutFailed, client.PayoutReturned:
+	case wire.PayoutFailed, wire.PayoutReturned:
 		return "after.retry_failed", "bad"
 	}
 	return done, tone
@@ -198,7 +198,7 @@ func (v *visit) showPayout() error {
 	if err != nil {
 		return err
 	}
-	return v.payment(paymentPage{Payment: paymentOfPayout(d.Payout), Attempts: d.Attempts, Timeline: client.Spans(d.Timeline),
+	return v.payment(paymentPage{Payment: paymentOfPayout(d.Payout), Attempts: d.Attempts, Timeline: wire.Spans(d.Timeline),
 		Temporal: d.Temporal, Retry: d.Retry})
 }
 
@@ -207,7 +207,7 @@ func (v *visit) showRefund() error {
 	if err != nil {
 		return err
 	}
-	return v.payment(paymentPage{Payment: paymentOfRefund(d.Refund), Attempts: d.Attempts, Timeline: client.Spans(d.Timeline),
+	return v.payment(paymentPage{Payment: paymentOfRefund(d.Refund), Attempts: d.Attempts, Timeline: wire.Spans(d.Timeline),
 		Temporal: d.Temporal, Retry: d.Retry, RefundCancellable: d.Cancellable})
 }
 
@@ -244,26 +244,26 @@ func (v *visit) payment(body paymentPage) error {
 // decidePayout submits a decision about a payout.
 func (v *visit) decidePayout() error {
 	ctx, id, reason := v.r.Context(), v.r.PathValue("id"), v.reason()
-	req := client.DecisionRequest{IdempotencyKey: v.key(), Reason: reason}
+	key, req := v.key(), wire.Reason{Reason: reason}
 	evidence := v.r.PostFormValue("evidence")
-	var made *client.Decided
+	var made *wire.Decided
 	var err error
 	switch v.r.PathValue("action") {
 	case "retry":
-		made, err = v.staff.RetryPayout(ctx, id, client.RetryRequest{IdempotencyKey: req.IdempotencyKey, Reason: reason, Evidence: evidence})
+		made, err = v.staff.RetryPayout(ctx, id, wire.Retry{Reason: reason, Evidence: evidence}, key)
 	case "cancel":
-		made, err = v.staff.CancelPayout(ctx, id, req)
+		made, err = v.staff.CancelPayout(ctx, id, req, key)
 	case "withdraw":
-		made, err = v.staff.WithdrawCancel(ctx, id, req)
+		made, err = v.staff.WithdrawCancel(ctx, id, req, key)
 	case "mark-paid":
 		made, err = v.staff.MarkPayoutPaid(ctx, id,
-			client.MarkPaidRequest{IdempotencyKey: req.IdempotencyKey, Reason: reason, Evidence: evidence})
+			wire.MarkPaid{Reason: reason, Evidence: evidence}, key)
 	case "ask":
-		made, err = v.staff.AskPayout(ctx, id, req)
+		made, err = v.staff.AskPayout(ctx, id, req, key)
 	case "hold":
 		return v.placeHold("payment", "/payouts/")
 	default:
-		return &client.Problem{Status: http.StatusNotFound, Code: client.CodeNotFound}
+		return &client.Problem{Problem: wire.Problem{Status: http.StatusNotFound, Code: wire.CodeNotFound}}
 	}
 	if err != nil {
 		return v.showFormAgain(err)
@@ -274,23 +274,23 @@ func (v *visit) decidePayout() error {
 // decideRefund submits a decision about a refund.
 func (v *visit) decideRefund() error {
 	ctx, id, reason := v.r.Context(), v.r.PathValue("id"), v.reason()
-	var made *client.DecidedRefund
+	var made *wire.DecidedRefund
 	var err error
 	switch v.r.PathValue("action") {
 	case "retry":
-		made, err = v.staff.RetryRefund(ctx, id, client.RetryRequest{IdempotencyKey: v.key(), Reason: reason,
-			Evidence: v.r.PostFormValue("evidence")})
+		made, err = v.staff.RetryRefund(ctx, id, wire.Retry{Reason: reason,
+			Evidence: v.r.PostFormValue("evidence")}, v.key())
 	case "withdraw":
-		made, err = v.staff.WithdrawRefundCancel(ctx, id, client.DecisionRequest{IdempotencyKey: v.key(), Reason: reason})
+		made, err = v.staff.WithdrawRefundCancel(ctx, id, wire.Reason{Reason: reason}, v.key())
 	case "cancel":
-		made, err = v.staff.CancelRefund(ctx, id, client.DecisionRequest{IdempotencyKey: v.key(), Reason: reason})
+		made, err = v.staff.CancelRefund(ctx, id, wire.Reason{Reason: reason}, v.key())
 	case "mark-paid":
-		made, err = v.staff.MarkRefundPaid(ctx, id, client.MarkPaidRequest{IdempotencyKey: v.key(), Reason: reason,
-			Evidence: v.r.PostFormValue("evidence")})
+		made, err = v.staff.MarkRefundPaid(ctx, id, wire.MarkPaid{Reason: reason,
+			Evidence: v.r.PostFormValue("evidence")}, v.key())
 	case "hold":
 		return v.placeHold("payment", "/refunds/")
 	default:
-		return &client.Problem{Status: http.StatusNotFound, Code: client.CodeNotFound}
+		return &client.Problem{Problem: wire.Problem{Status: http.StatusNotFound, Code: wire.CodeNotFound}}
 	}
 	if err != nil {
 		return v.showFormAgain(err)

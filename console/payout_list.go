@@ -13,11 +13,12 @@ import (
 
 	"hongbao/client"
 	"hongbao/internal/money"
+	"hongbao/wire"
 )
 
 // workLists are the statuses of the tabs, in order; "" is all of them.
-var workLists = []client.PayoutStatus{client.PayoutFailed, client.PayoutReturned, client.PayoutUnknown, client.PayoutAwaitingRecipient,
-	client.PayoutPending, client.PayoutSending, client.PayoutPaid, client.PayoutCancelled, client.PayoutPaidOutside, ""}
+var workLists = []wire.PayoutStatus{wire.PayoutFailed, wire.PayoutReturned, wire.PayoutUnknown, wire.PayoutAwaitingRecipient,
+	wire.PayoutPending, wire.PayoutSending, wire.PayoutPaid, wire.PayoutCancelled, wire.PayoutPaidOutside, ""}
 
 // filterForm is the filter of a work list as entered. Amounts are in yuan.
 type filterForm struct {
@@ -43,7 +44,7 @@ func (f filterForm) values() url.Values {
 }
 
 // With is the query of the same list with another status.
-func (f filterForm) With(status client.PayoutStatus) string {
+func (f filterForm) With(status wire.PayoutStatus) string {
 	f.Status, f.Late = string(status), ""
 	return f.values().Encode()
 }
@@ -60,7 +61,7 @@ func (f filterForm) Query() string { return f.values().Encode() }
 // filter converts the form to a filter of the API. fault is the message key of an invalid
 // field, "" if all are valid.
 func (f filterForm) filter() (out client.PayoutFilter, fault string) {
-	out = client.PayoutFilter{Status: client.PayoutStatus(f.Status), PacketID: f.Packet, UserID: f.User, OrderNo: f.Order, FailureCode: f.Code,
+	out = client.PayoutFilter{Status: wire.PayoutStatus(f.Status), PacketID: f.Packet, UserID: f.User, OrderNo: f.Order, FailureCode: f.Code,
 		Late: f.Late == "true"}
 	if f.Older != "" {
 		seconds, err := strconv.ParseInt(f.Older, 10, 32)
@@ -100,12 +101,12 @@ type listPage struct {
 	Kind         string // payout or refund
 	Path         string
 	Filter       filterForm
-	Tabs         []client.PayoutStatus
+	Tabs         []wire.PayoutStatus
 	Codes        []string
 	Ages         []string
 	Cursor       string // of this page; "" on the first one
 	Items        []payment
-	Sum          *client.PaymentSum
+	Sum          *wire.PaymentSum
 	Next         string // the query of the next page; "" on the last one
 	Fault        string
 	Selected     map[string]bool
@@ -113,7 +114,7 @@ type listPage struct {
 	Previewed    bool     // the dry run of All is done,
 	PreviewedIDs []string // and would retry these
 	Reason       string
-	Bulk         *client.BulkRetried
+	Bulk         *wire.BulkRetried
 	Run          bulkRun // of Bulk, after it was carried out
 }
 
@@ -143,7 +144,7 @@ func (v *visit) workList(kind string) (listPage, error) {
 }
 
 // readPayouts reads a page of payouts, the cursor of the next page, and the sum of all.
-func (v *visit) readPayouts(ctx context.Context, f client.PayoutFilter, p client.Page) ([]payment, *string, *client.PaymentSum, error) {
+func (v *visit) readPayouts(ctx context.Context, f client.PayoutFilter, p client.Page) ([]payment, *string, *wire.PaymentSum, error) {
 	found, err := v.staff.ListPayouts(ctx, f, p)
 	if err != nil {
 		return nil, nil, nil, err
@@ -165,7 +166,7 @@ func (v *visit) listRefunds() error {
 }
 
 // readRefunds is readPayouts for refunds.
-func (v *visit) readRefunds(ctx context.Context, f client.PayoutFilter, p client.Page) ([]payment, *string, *client.PaymentSum, error) {
+func (v *visit) readRefunds(ctx context.Context, f client.PayoutFilter, p client.Page) ([]payment, *string, *wire.PaymentSum, error) {
 	found, err := v.staff.ListRefunds(ctx, client.RefundFilter(f), p)
 	if err != nil {
 		return nil, nil, nil, err
@@ -179,7 +180,7 @@ func (v *visit) readRefunds(ctx context.Context, f client.PayoutFilter, p client
 }
 
 // reader reads a page of a work list: readPayouts or readRefunds.
-type reader func(context.Context, client.PayoutFilter, client.Page) ([]payment, *string, *client.PaymentSum, error)
+type reader func(context.Context, client.PayoutFilter, client.Page) ([]payment, *string, *wire.PaymentSum, error)
 
 // list shows a page of a work list.
 func (v *visit) list(body listPage, read reader) error {

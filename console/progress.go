@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"hongbao/client"
+	"hongbao/wire"
 )
 
 // maxProgress is the maximum number of payments in a bulk retry.
@@ -25,8 +26,8 @@ type bulkRun struct {
 
 // bulkRunItem is the decision about a payment and its last known status; "" if not read yet.
 type bulkRunItem struct {
-	client.BulkItem
-	Status client.PayoutStatus
+	wire.BulkItem
+	Status wire.PayoutStatus
 }
 
 // InProgress reports whether the payment was retried and has no final status yet.
@@ -36,7 +37,7 @@ func (i bulkRunItem) InProgress() bool {
 
 // String encodes the item for a form field; no part contains a space.
 func (i bulkRunItem) String() string {
-	return strings.Join([]string{i.PayoutID, i.Result, valueOr(i.Code, ""), valueOr(i.OrderNo, ""), strconv.FormatBool(i.SameOrderNo),
+	return strings.Join([]string{i.ID, i.Result, valueOr(i.Code, ""), valueOr(i.OrderNo, ""), strconv.FormatBool(i.SameOrderNo),
 		string(i.Status)}, " ")
 }
 
@@ -46,7 +47,7 @@ func readBulkRunItem(text string) (out bulkRunItem, ok bool) {
 	if len(parts) != 6 {
 		return out, false
 	}
-	out.PayoutID, out.Result, out.SameOrderNo, out.Status = parts[0], parts[1], parts[4] == "true", client.PayoutStatus(parts[5])
+	out.ID, out.Result, out.SameOrderNo, out.Status = parts[0], parts[1], parts[4] == "true", wire.PayoutStatus(parts[5])
 	for i, to := range []**string{&out.Code, &out.OrderNo} {
 		if text := parts[2+i]; text != "" {
 			*to = &text
@@ -90,7 +91,7 @@ func (b bulkRun) Statuses() (out []statusCount) {
 }
 
 type statusCount struct {
-	Status client.PayoutStatus
+	Status wire.PayoutStatus
 	Count  int
 }
 
@@ -109,7 +110,7 @@ func (v *visit) refreshStatuses(b *bulkRun, all bool) (changed bool, err error) 
 	var ids []string
 	for _, item := range b.Items {
 		if all || item.InProgress() {
-			ids = append(ids, item.PayoutID)
+			ids = append(ids, item.ID)
 		}
 	}
 	ctx, cancel := context.WithTimeout(v.r.Context(), statusTimeout)
@@ -128,7 +129,7 @@ func (v *visit) refreshStatuses(b *bulkRun, all bool) (changed bool, err error) 
 	changed = b.Unread != (err != nil)
 	b.Unread = err != nil
 	for i := range b.Items {
-		if status, ok := found[b.Items[i].PayoutID]; ok && status != b.Items[i].Status {
+		if status, ok := found[b.Items[i].ID]; ok && status != b.Items[i].Status {
 			b.Items[i].Status, changed = status, true
 		}
 	}
@@ -140,7 +141,7 @@ const statusTimeout = 10 * time.Second
 
 // newBulkRun returns the run of a bulk retry that was just carried out. Errors only set Unread,
 // because the decisions must be shown in any case.
-func (v *visit) newBulkRun(kind string, done *client.BulkRetried) bulkRun {
+func (v *visit) newBulkRun(kind string, done *wire.BulkRetried) bulkRun {
 	b := bulkRun{Kind: kind, Began: time.Now()}
 	for _, item := range done.Items {
 		b.Items = append(b.Items, bulkRunItem{BulkItem: item})
@@ -161,18 +162,18 @@ func (v *visit) refundProgress() error { return v.showProgress("refund") }
 // showProgress shows the progress of a bulk retry. A poll gets 204 while nothing has changed.
 func (v *visit) showProgress(kind string) error {
 	if err := v.r.ParseForm(); err != nil {
-		return &client.Problem{Status: http.StatusBadRequest, Code: client.CodeInvalidRequest}
+		return &client.Problem{Problem: wire.Problem{Status: http.StatusBadRequest, Code: wire.CodeInvalidRequest}}
 	}
 	began, err := strconv.ParseInt(v.r.PostForm.Get("began"), 10, 64)
 	texts := v.r.PostForm["item"]
 	if err != nil || len(texts) == 0 || len(texts) > maxProgress {
-		return &client.Problem{Status: http.StatusUnprocessableEntity, Code: client.CodeInvalidRequest}
+		return &client.Problem{Problem: wire.Problem{Status: http.StatusUnprocessableEntity, Code: wire.CodeInvalidRequest}}
 	}
 	run := bulkRun{Kind: kind, Began: time.Unix(began, 0), Unread: v.r.PostForm.Get("unread") == "true"}
 	for _, text := range texts {
 		item, ok := readBulkRunItem(text)
 		if !ok {
-			return &client.Problem{Status: http.StatusUnprocessableEntity, Code: client.CodeInvalidRequest}
+			return &client.Problem{Problem: wire.Problem{Status: http.StatusUnprocessableEntity, Code: wire.CodeInvalidRequest}}
 		}
 		run.Items = append(run.Items, item)
 	}

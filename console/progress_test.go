@@ -9,14 +9,14 @@ import (
 	"strings"
 	"testing"
 
-	"hongbao/client"
 	"hongbao/internal/access"
+	"hongbao/wire"
 )
 
 // writeOnlyAPI is a staff API that carries out decisions but answers every read with 503.
 type writeOnlyAPI struct {
 	keys
-	retried client.BulkRetried
+	retried wire.BulkRetried
 	asked   map[string]int // by path
 }
 
@@ -37,7 +37,7 @@ func (h writeOnlyAPI) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestDecisionsAreSeen(t *testing.T) {
 	h := writeOnlyAPI{keys: newKeys(map[string]access.Role{"f": access.RoleFinance}), asked: map[string]int{}}
 	for i := range 150 {
-		h.retried.Items = append(h.retried.Items, client.BulkItem{PayoutID: fmt.Sprintf("p%024d", i), Result: "retried"})
+		h.retried.Items = append(h.retried.Items, wire.BulkItem{ID: fmt.Sprintf("p%024d", i), Result: "retried"})
 	}
 	desk, err := New(Config{StaffAPI: h, SessionKeys: [][32]byte{{1}}})
 	if err != nil {
@@ -52,14 +52,14 @@ func TestDecisionsAreSeen(t *testing.T) {
 	if err != nil || res.StatusCode != http.StatusOK {
 		t.Fatalf("%d %v\n%s", res.StatusCode, err, page)
 	}
-	for _, want := range []string{h.retried.Items[0].PayoutID, h.retried.Items[149].PayoutID, "progress is unavailable; the decisions stand",
+	for _, want := range []string{h.retried.Items[0].ID, h.retried.Items[149].ID, "progress is unavailable; the decisions stand",
 		"0 of 150 final", "hx-post"} {
 		if !strings.Contains(string(page), want) {
 			t.Errorf("the page does not say %q", want)
 		}
 	}
 	// after a failure the second hundred is not read
-	if h.asked["/v1/staff/payouts/statuses"] != 1 || h.asked["/v1/staff/payouts/"+h.retried.Items[0].PayoutID] != 0 {
+	if h.asked["/v1/staff/payouts/statuses"] != 1 || h.asked["/v1/staff/payouts/"+h.retried.Items[0].ID] != 0 {
 		t.Errorf("asked: %v", h.asked)
 	}
 	form = url.Values{"csrf": {s.CSRF}, "began": {"1"}, "pause": {"15"}, "unread": {"true"}}

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"hongbao/client"
+	"hongbao/wire"
 )
 
 // params are the allowed query parameters of a page: a parser of the value by name. Empty form
@@ -72,7 +73,7 @@ var (
 )
 
 // codeQuery is the console's own code for an invalid query; the API is not called.
-const codeQuery client.Code = "invalid_query"
+const codeQuery wire.Code = "invalid_query"
 
 // maxQuoted limits, in characters, how much of a query an error repeats.
 const maxQuoted = 200
@@ -114,8 +115,8 @@ func (v *visit) next(cursor string) string {
 }
 
 func badQuery(name, code, text string) *client.Problem {
-	return &client.Problem{Status: http.StatusUnprocessableEntity, Code: codeQuery,
-		Errors: []client.FieldError{{Field: excerpt(name), Code: code, Message: excerpt(text)}}}
+	return &client.Problem{Problem: wire.Problem{Status: http.StatusUnprocessableEntity, Code: codeQuery,
+		Errors: []wire.FieldError{{Field: excerpt(name), Code: code, Message: excerpt(text)}}}}
 }
 
 // excerpt returns at most maxQuoted characters of a text, as valid UTF-8.

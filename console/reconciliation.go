@@ -7,12 +7,13 @@ import (
 	"strings"
 
 	"hongbao/client"
+	"hongbao/wire"
 )
 
 // reconciliationsPage is a list of reconciliations.
 type reconciliationsPage struct {
 	Status string
-	Items  []client.Reconciliation
+	Items  []wire.Reconciliation
 	Next   string
 }
 
@@ -39,8 +40,8 @@ func (v *visit) listReconciliations() error {
 // reconcile requests the reconciliation of a day.
 func (v *visit) reconcile() error {
 	made, err := v.staff.Reconcile(v.r.Context(),
-		client.ReconcileRequest{IdempotencyKey: v.key(), Date: strings.TrimSpace(v.r.PostFormValue("date")),
-			Reason: strings.TrimSpace(v.reason())})
+		wire.ReconcileRequest{Date: wire.Date(strings.TrimSpace(v.r.PostFormValue("date"))),
+			Reason: strings.TrimSpace(v.reason())}, v.key())
 	if err != nil {
 		return v.showFormAgain(err)
 	}
@@ -49,8 +50,8 @@ func (v *visit) reconcile() error {
 
 // reconciliationPage is one reconciliation with the breaks that it saw last.
 type reconciliationPage struct {
-	Run    *client.Reconciliation
-	Breaks []client.Break
+	Run    *wire.Reconciliation
+	Breaks []wire.Break
 	Total  *total // nil if unavailable
 	More   bool   // there are more breaks
 }
@@ -84,7 +85,7 @@ type breaksPage struct {
 	Packet   string
 	Run      string // the reconciliation that saw them last
 	Resolved string // true, false or "" for both
-	Items    []client.Break
+	Items    []wire.Break
 	Total    *total // nil if unavailable
 	Next     string
 }
@@ -157,16 +158,16 @@ func (breaksPart) Outcomes() []string { return outcomes }
 // resolveBreak resolves a break, or submits the decision that its outcome is.
 func (v *visit) resolveBreak() error {
 	ctx, id := v.r.Context(), v.r.PathValue("id")
-	r := client.ResolveRequest{IdempotencyKey: v.key(), Reason: v.reason(), Outcome: v.r.PostFormValue("outcome"),
+	key, r := v.key(), wire.ResolveBreak{Reason: v.reason(), Outcome: v.r.PostFormValue("outcome"),
 		Evidence: v.r.PostFormValue("evidence")}
 	if r.States() {
-		made, err := v.staff.DecideBreak(ctx, id, r)
+		made, err := v.staff.DecideBreak(ctx, id, r, key)
 		if err != nil {
 			return v.showFormAgain(err)
 		}
 		return v.redirectDone(v.returnPath(), made.Decision.Kind+"_"+made.Decision.Status)
 	}
-	_, err := v.staff.ResolveBreak(ctx, id, r)
+	_, err := v.staff.ResolveBreak(ctx, id, r, key)
 	if err != nil {
 		return v.showFormAgain(err)
 	}

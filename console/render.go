@@ -17,10 +17,10 @@ import (
 	"strings"
 	"time"
 
-	"hongbao/client"
 	"hongbao/internal/access"
 	"hongbao/internal/money"
 	"hongbao/internal/visible"
+	"hongbao/wire"
 )
 
 //go:embed templates/*.html
@@ -189,13 +189,13 @@ func functions(l language) template.FuncMap {
 		"t":           func(key string, args ...any) (string, error) { return translate(l, key, args...) },
 		"known":       func(key string) bool { _, ok := catalogue[key]; return ok },
 		"word":        func(kind string, value any) string { return word(l, kind, fmt.Sprint(value)) },
-		"fault":       func(f client.FieldError) string { return faultText(l, f) },
+		"fault":       func(f wire.FieldError) string { return faultText(l, f) },
 		"tag":         l.tag,
 		"yuan":        yuan,
 		"fen":         func(f money.Fen) string { return strconv.FormatInt(int64(f), 10) },
 		"when":        when,
-		"age":         func(at time.Time) string { return age(l, time.Since(at)) },
-		"left":        func(at time.Time) string { return age(l, time.Until(at)) },
+		"age":         func(at instant) string { return age(l, time.Since(at.UTC())) },
+		"left":        func(at instant) string { return age(l, time.Until(at.UTC())) },
 		"number":      grouped[int64],
 		"truth":       func(v *bool) bool { return valueOr(v, false) },
 		"whole":       func(v *int64) int { return int(valueOr(v, 0)) },
@@ -204,34 +204,36 @@ func functions(l language) template.FuncMap {
 		"sep":         func(mark string) string { return separator(l, mark) },
 		"count":       grouped[int],
 		"newestFirst": newestFirst,
-		"event":       func(e client.TimelineEntry) string { return eventText(l, e) },
+		"event":       func(e wire.TimelineEntry) string { return eventText(l, e) },
 		"query":       func(encoded string) template.URL { return template.URL(encoded) }, // of url.Values.Encode alone
 		"asset":       func(name string) string { return "/assets/" + name + "?v=" + assetVersion(name) },
 		"text":        func(s *string) string { return valueOr(s, "") },
 		// Without a configured Temporal UI the API returns bare paths, which are no links of the console.
-		"releases": func(r client.Releases) string { return releasesText(l, r) },
+		"releases": func(r wire.Releases) string { return releasesText(l, r) },
 		"outside":  func(url string) bool { return strings.HasPrefix(url, "http://") || strings.HasPrefix(url, "https://") },
-		"status": func(s client.PayoutStatus) statusTag {
+		"status": func(s wire.PayoutStatus) statusTag {
 			return statusTag{Key: "status." + string(s), Tone: tones[string(s)]}
 		},
-		"cstatus": func(s client.CampaignStatus) statusTag {
+		"cstatus": func(s wire.CampaignStatus) statusTag {
 			return statusTag{Key: "campaign_is." + string(s), Tone: tones[string(s)]}
 		},
-		"dstatus": func(s client.CampaignDayStatus) statusTag {
+		"dstatus": func(s wire.CampaignDayStatus) statusTag {
 			return statusTag{Key: "day." + string(s), Tone: tones[string(s)]}
 		},
-		"pstatus": func(s client.Status) statusTag { return statusTag{Key: "packet." + string(s), Tone: tones[string(s)]} },
+		"pstatus": func(s wire.PacketStatus) statusTag {
+			return statusTag{Key: "packet." + string(s), Tone: tones[string(s)]}
+		},
 		"nav": func(p page, section, href, key string) link {
 			return link{Href: href, Key: key, Current: p.Owner != "" && p.Section == section}
 		},
 		"due":      dueOf,
-		"answer":   func(p page, item client.ApprovalItem, back string) answerPart { return answerPart{p, item, back} },
+		"answer":   func(p page, item wire.ApprovalItem, back string) answerPart { return answerPart{p, item, back} },
 		"sized":    func(n *total, file, filter string) sizePart { return sizePart{n, file, filter} },
-		"decided":  func(kind string, item client.BulkItem) decidedPart { return decidedPart{kind, item} },
+		"decided":  func(kind string, item wire.BulkItem) decidedPart { return decidedPart{kind, item} },
 		"more":     func(path, next string) morePart { return morePart{path, next} },
 		"run":      func(p page, run bulkRun) runPart { return runPart{p, run} },
 		"holdThis": func(p page, scope string) holdPart { return holdPart{p, scope} },
-		"breaks":   func(p page, items []client.Break, back string) breaksPart { return breaksPart{p, items, back} },
+		"breaks":   func(p page, items []wire.Break, back string) breaksPart { return breaksPart{p, items, back} },
 	}
 }
 
@@ -243,7 +245,7 @@ type (
 	}
 	answerPart struct {
 		Page page
-		Item client.ApprovalItem
+		Item wire.ApprovalItem
 		Back string
 	}
 	sizePart struct {
@@ -253,7 +255,7 @@ type (
 	morePart    struct{ Path, Next string }
 	decidedPart struct {
 		Kind string // payout or refund
-		Item client.BulkItem
+		Item wire.BulkItem
 	}
 	runPart struct {
 		Page page
@@ -265,7 +267,7 @@ type (
 	}
 	breaksPart struct {
 		Page  page
-		Items []client.Break
+		Items []wire.Break
 		Back  string
 	}
 )
@@ -326,11 +328,14 @@ func thousands(digits string) string {
 // defaultZone is the time zone of times until the page's script converts them.
 var defaultZone = time.FixedZone("UTC+8", 8*60*60)
 
+// instant is a time, of the API or of Go.
+type instant interface{ UTC() time.Time }
+
 // when renders a time. The page's script converts it to the browser's zone; UTC is in the title.
-func when(at time.Time) template.HTML {
+func when(at instant) template.HTML {
 	utc := at.UTC()
 	return template.HTML(fmt.Sprintf(`<time datetime="%s" title="%s UTC">%s</time>`, utc.Format("2006-01-02T15:04:05.000Z"),
-		utc.Format("2006-01-02 15:04:05.000"), at.In(defaultZone).Format("2006-01-02 15:04:05")))
+		utc.Format("2006-01-02 15:04:05.000"), utc.In(defaultZone).Format("2006-01-02 15:04:05")))
 }
 
 // age formats a duration in its two largest units.

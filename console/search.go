@@ -7,6 +7,7 @@ import (
 
 	"hongbao/client"
 	"hongbao/internal/packet"
+	"hongbao/wire"
 )
 
 // searchPage is the result of a search.
@@ -14,7 +15,7 @@ type searchPage struct {
 	Query   string
 	Payouts []payment
 	Refunds []payment
-	Packets []client.StaffPacket // sent by this user
+	Packets []wire.StaffPacket // sent by this user
 }
 
 // searchRows is how many results of each kind are shown.
@@ -48,7 +49,7 @@ func (v *visit) search() error {
 	err = v.find(&body, client.PayoutFilter{ProviderRef: trimmed})
 	if err == nil && len(body.Payouts)+len(body.Refunds) == 0 {
 		if err = v.find(&body, client.PayoutFilter{UserID: q}); err == nil {
-			var sent *client.List[client.StaffPacket]
+			var sent *wire.List[wire.StaffPacket]
 			if sent, err = v.staff.ListPackets(v.r.Context(), client.StaffPacketFilter{SenderID: q}, client.Page{Limit: searchRows}); err == nil {
 				body.Packets = sent.Items
 			}

@@ -17,10 +17,10 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"hongbao/client"
 	"hongbao/internal/access"
 	"hongbao/internal/money"
 	"hongbao/internal/payout"
+	"hongbao/wire"
 )
 
 // TestHtmx: htmx.min.js is the version and hash named in htmx.md.
@@ -502,7 +502,7 @@ func TestCancellable(t *testing.T) {
 			for _, k := range kinds {
 				p, attempts := payout.Payment{Kind: k, Status: status}, []payout.Attempt{{Forgotten: true}}
 				want := payout.CheckDecision(p, attempts, payout.DecisionCancel, time.Now()) == nil
-				if got := (payment{Kind: kind, Status: client.PayoutStatus(status)}).Cancellable(); got != want {
+				if got := (payment{Kind: kind, Status: wire.PayoutStatus(status)}).Cancellable(); got != want {
 					t.Errorf("%v in %s: %v, want %v", k, status, got, want)
 				}
 			}

@@ -3,7 +3,7 @@ package console
 import (
 	"net/http"
 
-	"hongbao/client"
+	"hongbao/wire"
 )
 
 // conflictsPage selects share conflicts by a filter, and shows the last bulk decision about them.
@@ -13,7 +13,7 @@ type conflictsPage struct {
 	Decision string   // of the last dry run: honour or void
 	Seen     []string // what it would decide or ask for
 	Reason   string
-	Done     *client.BulkConflictsDecided
+	Done     *wire.BulkConflictsDecided
 }
 
 // Decisions are the decisions about share conflicts.
@@ -50,11 +50,11 @@ func (v *visit) decideConflicts() error {
 	v.query = query
 	body := v.conflictsPage()
 	body.Reason, body.Decision = form.Get("reason"), form.Get("decision")
-	req := client.BulkConflictRequest{IdempotencyKey: v.key(), Reason: body.Reason, Filter: client.BulkConflictFilter{PayoutIDs: form["seen"]}}
+	key, req := v.key(), wire.BulkConflictDecision{Reason: body.Reason, Filter: wire.BulkConflictFilter{IDs: form["seen"]}}
 	if do := form.Get("do"); do != "decide" || len(form["seen"]) == 0 {
 		body.Decision, req.DryRun = do, true
-		req.IdempotencyKey = "" // a repeated dry run is not deduplicated
-		req.Filter = client.BulkConflictFilter{PacketID: body.PacketID, UserID: body.UserID, DefaultDecision: body.Default}
+		key = "" // a repeated dry run is not deduplicated
+		req.Filter = wire.BulkConflictFilter{PacketID: body.PacketID, UserID: body.UserID, DefaultDecision: body.Default}
 		if req.Reason == "" {
 			req.Reason = "dry run"
 		}
@@ -63,14 +63,14 @@ func (v *visit) decideConflicts() error {
 	if body.Decision == "void" {
 		call = v.staff.VoidShareConflicts
 	}
-	done, err := call(v.r.Context(), req)
+	done, err := call(v.r.Context(), req, key)
 	if err != nil {
 		return v.showFormAgain(err)
 	}
 	body.Done = done
 	for _, item := range done.Items {
 		if done.DryRun && item.Result != "skipped" {
-			body.Seen = append(body.Seen, item.PayoutID)
+			body.Seen = append(body.Seen, item.ID)
 		}
 	}
 	v.show("share-conflicts", http.StatusOK, body)

@@ -9,16 +9,16 @@ import (
 	"testing"
 	"time"
 
-	"hongbao/client"
 	"hongbao/internal/access"
 	"hongbao/internal/payout"
+	"hongbao/wire"
 )
 
 // TestEqualLinesAreOne: a payout that waits for its recipient says so, and repeated queries are
 // one timeline line from first to last.
 func TestEqualLinesAreOne(t *testing.T) {
 	began := time.Date(2026, 2, 17, 12, 0, 0, 0, time.UTC)
-	d := client.PayoutDetail{Payout: client.Payout{ID: "p1", Status: client.PayoutAwaitingRecipient}}
+	d := wire.PayoutDetail{Payout: wire.Payout{ID: "p1", Status: wire.PayoutAwaitingRecipient}}
 	line := func(minute int, event payout.EventCode, outcome payout.ObservationKind) {
 		d.Timeline = append(d.Timeline, entryOf(payout.Event{At: began.Add(time.Duration(minute) * time.Minute), Source: "provider",
 			Event: event, OrderNo: "t1", Outcome: string(outcome)}))
@@ -31,8 +31,8 @@ func TestEqualLinesAreOne(t *testing.T) {
 	line(51, payout.EventQueried, payout.ObsNeedsRecipient)
 	desk, err := New(Config{SessionKeys: [][32]byte{{1}}, StaffAPI: funcAPI{newKeys(map[string]access.Role{"o": access.RoleOps}),
 		func(r *http.Request) any {
-			return map[string]any{"/v1/staff/payouts/p1": d, "/v1/staff/approvals": client.List[client.ApprovalItem]{},
-				"/v1/staff/holds": client.List[client.Hold]{}}[r.URL.Path]
+			return map[string]any{"/v1/staff/payouts/p1": d, "/v1/staff/approvals": wire.List[wire.ApprovalItem]{},
+				"/v1/staff/holds": wire.List[wire.StaffHold]{}}[r.URL.Path]
 		}}})
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"hongbao/client"
+	"hongbao/wire"
 )
 
 // submission is a submitted form that was refused or whose outcome is unknown. Its page shows
@@ -37,7 +38,7 @@ type submissionKey struct{}
 func (v *visit) failedSubmission(p *client.Problem) *submission {
 	a := submissionOf(v.r.URL.Path, v.r.PostForm)
 	a.Problem, a.status = noticeOf(p), p.Status
-	a.OutcomeUnknown = p.Status >= http.StatusInternalServerError || p.Code == client.CodeRequestInProgress
+	a.OutcomeUnknown = p.Status >= http.StatusInternalServerError || p.Code == wire.CodeRequestInProgress
 	if a.offered = a.OutcomeUnknown; keySpent(p) {
 		a.key = ""
 	}
@@ -56,9 +57,9 @@ func submissionOf(path string, form url.Values) *submission {
 // other contents under a key that it has carried out.
 func keySpent(p *client.Problem) bool {
 	switch p.Code {
-	case client.CodeRequestInProgress:
+	case wire.CodeRequestInProgress:
 		return false
-	case client.CodeKeyReused, client.CodeKeyRequired:
+	case wire.CodeKeyReused, wire.CodeKeyRequired:
 		return true
 	}
 	return p.Status == http.StatusConflict || p.Status == http.StatusPaymentRequired
@@ -70,7 +71,7 @@ func (v *visit) problemOf(err error) *client.Problem {
 		return p
 	}
 	slog.ErrorContext(v.r.Context(), "page failed", slog.String("path", v.r.URL.Path), slog.Any("error", err))
-	return &client.Problem{Status: http.StatusInternalServerError, Code: client.CodeInternal}
+	return &client.Problem{Problem: wire.Problem{Status: http.StatusInternalServerError, Code: wire.CodeInternal}}
 }
 
 // showFormAgain answers a refused form with its page. It returns the API's problem if there is
@@ -134,7 +135,7 @@ func pageOf(path string, form url.Values) string {
 
 // Invalid reports whether the API refused a field.
 func (a *submission) Invalid(field string) bool {
-	return a != nil && slices.ContainsFunc(a.Problem.Faults, func(f client.FieldError) bool { return f.Field == field })
+	return a != nil && slices.ContainsFunc(a.Problem.Faults, func(f wire.FieldError) bool { return f.Field == field })
 }
 
 // field is a hidden field of a form.

@@ -13,6 +13,7 @@ import (
 
 	"hongbao/client"
 	"hongbao/internal/access"
+	"hongbao/wire"
 )
 
 // TestNothingTypedIsLost: while the API is unavailable, the error page keeps the input of every
@@ -45,23 +46,23 @@ func TestNothingTypedIsLost(t *testing.T) {
 func TestKeyIsKept(t *testing.T) {
 	for _, one := range []struct {
 		status      int
-		code        client.Code
+		code        wire.Code
 		kept, doubt bool
 	}{
-		{400, client.CodeMalformedJSON, true, false},
-		{400, client.CodeKeyRequired, false, false},
-		{402, client.CodeFundingDeclined, false, false},
-		{403, client.CodeForbidden, true, false},
-		{404, client.CodePayoutNotFound, true, false},
-		{409, client.CodeRequestInProgress, true, true},
-		{409, client.CodeNotRetryable, false, false},
-		{409, client.CodeDecisionPending, false, false},
-		{409, client.CodeNotOpenYet, false, false},
-		{422, client.CodeInvalidRequest, true, false},
-		{422, client.CodeKeyReused, false, false},
-		{429, client.CodeRateLimited, true, false},
-		{500, client.CodeInternal, true, true},
-		{503, client.CodeUnavailable, true, true},
+		{400, wire.CodeMalformedJSON, true, false},
+		{400, wire.CodeKeyRequired, false, false},
+		{402, wire.CodeFundingDeclined, false, false},
+		{403, wire.CodeForbidden, true, false},
+		{404, wire.CodePayoutNotFound, true, false},
+		{409, wire.CodeRequestInProgress, true, true},
+		{409, wire.CodeNotRetryable, false, false},
+		{409, wire.CodeDecisionPending, false, false},
+		{409, wire.CodeNotOpenYet, false, false},
+		{422, wire.CodeInvalidRequest, true, false},
+		{422, wire.CodeKeyReused, false, false},
+		{429, wire.CodeRateLimited, true, false},
+		{500, wire.CodeInternal, true, true},
+		{503, wire.CodeUnavailable, true, true},
 		{502, "", true, true},
 	} {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/payouts/p1/ask", strings.NewReader("key=console-1&reason=why"))
@@ -69,7 +70,7 @@ func TestKeyIsKept(t *testing.T) {
 		if err := r.ParseForm(); err != nil {
 			t.Fatal(err)
 		}
-		a := (&visit{r: r}).failedSubmission(&client.Problem{Status: one.status, Code: one.code})
+		a := (&visit{r: r}).failedSubmission(&client.Problem{Problem: wire.Problem{Status: one.status, Code: one.code}})
 		key := page{Submission: a}.Write(page{Submission: a}.SubmissionFor("/payouts/p1/ask")).Key
 		if (key == "console-1") != one.kept || key == "" || a.OutcomeUnknown != one.doubt || a.Offered() != one.doubt {
 			t.Errorf("%d %s: the key is %q, %+v", one.status, one.code, key, a)

@@ -3,8 +3,8 @@ package console
 import (
 	"maps"
 
-	"hongbao/client"
 	"hongbao/internal/sentence"
+	"hongbao/wire"
 )
 
 // eventWords are the arguments of events that have labels, with the kinds of their labels.
@@ -12,8 +12,8 @@ var eventWords = map[string]string{"outcome": "outcome", "last": "outcome", "act
 	"kind": "outbox"}
 
 // eventText words an event of a timeline; an unknown one as the API does.
-func eventText(l language, e client.TimelineEntry) string {
-	text, err := translate(l, "event."+e.Event)
+func eventText(l language, e wire.TimelineEntry) string {
+	text, err := translate(l, "event."+string(e.Event))
 	if err != nil {
 		return e.What
 	}

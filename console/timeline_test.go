@@ -5,14 +5,14 @@ import (
 	"strings"
 	"testing"
 
-	"hongbao/client"
 	"hongbao/internal/payout"
 	"hongbao/internal/sentence"
+	"hongbao/wire"
 )
 
 // entryOf is an event as the API returns it.
-func entryOf(e payout.Event) client.TimelineEntry {
-	return client.TimelineEntry{At: e.At, Source: e.Source, Event: string(e.Event), Args: e.Arguments(), What: e.What()}
+func entryOf(e payout.Event) wire.TimelineEntry {
+	return wire.TimelineEntry{At: wire.At(e.At), Source: e.Source, Event: wire.EventCode(e.Event), Args: e.Arguments(), What: e.What()}
 }
 
 // TestTimelineLines: events of every source are worded with the labels of their arguments.

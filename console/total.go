@@ -3,8 +3,8 @@ package console
 import (
 	"log/slog"
 
-	"hongbao/client"
 	"hongbao/internal/money"
+	"hongbao/wire"
 )
 
 // mostCounted is the largest number of rows that the API counts.
@@ -24,7 +24,7 @@ type total struct {
 func (t total) Over() bool { return t.More && t.Count > mostCounted }
 
 // countOf returns the size of a counted list; nil on error, then the page omits it.
-func (v *visit) countOf(n *client.ListCount, err error) *total {
+func (v *visit) countOf(n *wire.ListCount, err error) *total {
 	if err != nil {
 		slog.WarnContext(v.r.Context(), "list could not be counted", slog.Any("error", err))
 		return nil
@@ -33,7 +33,7 @@ func (v *visit) countOf(n *client.ListCount, err error) *total {
 }
 
 // sumOf is countOf for lists with amounts.
-func (v *visit) sumOf(sum *client.ListSum, err error) *total {
+func (v *visit) sumOf(sum *wire.ListSum, err error) *total {
 	if err != nil {
 		return v.countOf(nil, err)
 	}
@@ -41,7 +41,7 @@ func (v *visit) sumOf(sum *client.ListSum, err error) *total {
 }
 
 // breaksOf is sumOf for breaks, some of which have no amount.
-func (v *visit) breaksOf(sum *client.BreakSum, err error) *total {
+func (v *visit) breaksOf(sum *wire.BreakSum, err error) *total {
 	if err != nil {
 		return v.countOf(nil, err)
 	}

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"hongbao/client"
 	"hongbao/internal/access"
 	"hongbao/internal/visible"
+	"hongbao/wire"
 )
 
 // disguised is a text with invisible and reordering characters; it displays as attack.org.
@@ -75,21 +75,21 @@ func disguise[T any]() any {
 // whatever names users choose.
 func TestNothingIsHidden(t *testing.T) {
 	answers := map[string]any{
-		"overview": disguise[client.Overview](), "activity": disguise[client.Activity](), "health": disguise[client.Health](),
-		"providers": disguise[client.List[client.Provider]](), "payouts": disguise[client.List[client.Payout]](),
-		"payouts/sum": disguise[client.PaymentSum](), "payouts/p1": disguise[client.PayoutDetail](),
-		"refunds": disguise[client.List[client.Refund]](), "refunds/sum": disguise[client.PaymentSum](),
-		"refunds/p1": disguise[client.RefundDetail](), "approvals": disguise[client.List[client.ApprovalItem]](),
-		"approvals/sum": disguise[client.ListSum](), "packets": disguise[client.List[client.StaffPacket]](),
-		"packets/sum": disguise[client.ListSum](), "packets/p1": disguise[client.StaffPacketDetail](),
-		"packets/p1/grabs": disguise[client.List[client.Claim]](), "packets/p1/proof": disguise[client.Proof](),
-		"campaigns": disguise[client.List[client.StaffCampaign]](), "campaigns/p1": disguise[client.StaffCampaign](),
-		"campaigns/p1/days": disguise[client.List[client.CampaignDay]](), "audit": disguise[client.List[client.AuditEntry]](),
-		"audit/count": disguise[client.ListCount](), "audit/verify": disguise[client.AuditVerdict](),
-		"reconciliations": disguise[client.List[client.Reconciliation]](), "reconciliations/p1": disguise[client.Reconciliation](),
-		"breaks": disguise[client.List[client.Break]](), "breaks/sum": disguise[client.BreakSum](),
-		"holds": disguise[client.List[client.Hold]](), "holds/p1": disguise[client.HeldItem](),
-		"closes": disguise[client.List[client.CloseSummary]](), "closes/2026-02-17": disguise[client.Close](),
+		"overview": disguise[wire.Overview](), "activity": disguise[wire.Activity](), "health": disguise[wire.Health](),
+		"providers": disguise[wire.List[wire.PaymentProvider]](), "payouts": disguise[wire.List[wire.Payout]](),
+		"payouts/sum": disguise[wire.PaymentSum](), "payouts/p1": disguise[wire.PayoutDetail](),
+		"refunds": disguise[wire.List[wire.Refund]](), "refunds/sum": disguise[wire.PaymentSum](),
+		"refunds/p1": disguise[wire.RefundDetail](), "approvals": disguise[wire.List[wire.ApprovalItem]](),
+		"approvals/sum": disguise[wire.ListSum](), "packets": disguise[wire.List[wire.StaffPacket]](),
+		"packets/sum": disguise[wire.ListSum](), "packets/p1": disguise[wire.StaffPacketDetail](),
+		"packets/p1/grabs": disguise[wire.List[wire.Claim]](), "packets/p1/proof": disguise[wire.Proof](),
+		"campaigns": disguise[wire.List[wire.StaffCampaign]](), "campaigns/p1": disguise[wire.StaffCampaign](),
+		"campaigns/p1/days": disguise[wire.List[wire.CampaignDay]](), "audit": disguise[wire.List[wire.AuditEntry]](),
+		"audit/count": disguise[wire.ListCount](), "audit/verify": disguise[wire.AuditVerdict](),
+		"reconciliations": disguise[wire.List[wire.Reconciliation]](), "reconciliations/p1": disguise[wire.Reconciliation](),
+		"breaks": disguise[wire.List[wire.Break]](), "breaks/sum": disguise[wire.BreakSum](),
+		"holds": disguise[wire.List[wire.StaffHold]](), "holds/p1": disguise[wire.HeldItem](),
+		"closes": disguise[wire.List[wire.CloseSummary]](), "closes/2026-02-17": disguise[wire.Close](),
 	}
 	roles := map[string]access.Role{"f": access.RoleFinance, "a": access.RoleAuditor}
 	desk, err := New(Config{SessionKeys: [][32]byte{{1}}, StaffAPI: funcAPI{newKeys(roles), func(r *http.Request) any {
@@ -151,8 +151,8 @@ func TestKeptAsItIs(t *testing.T) {
 			if r.Method == http.MethodPost {
 				return nil
 			}
-			return map[string]any{"/v1/staff/payouts": disguise[client.List[client.Payout]](),
-				"/v1/staff/payouts/sum": client.PaymentSum{}}[r.URL.Path]
+			return map[string]any{"/v1/staff/payouts": disguise[wire.List[wire.Payout]](),
+				"/v1/staff/payouts/sum": wire.PaymentSum{}}[r.URL.Path]
 		}}})
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"fmt"
+
 	"hongbao/internal/money"
 )
 
@@ -89,4 +91,19 @@ type Answered struct {
 	Payout   *Payout   `json:"payout" doc:"The payout after the answer; null for a decision about a refund."`
 	Refund   *Refund   `json:"refund" doc:"The refund after the answer; null for a decision about a payout."`
 	Approval *Approval `json:"approval" doc:"Always null: the decision was answered."`
+}
+
+// String implements fmt.Stringer.
+func (v *Preview) String() string {
+	text := fmt.Sprintf("%s, amount %d, %d order numbers used", v.Status, v.Amount, v.AttemptCount)
+	if v.FailureCode != nil {
+		text += ", " + *v.FailureCode
+	}
+	if v.LastAnswer != nil {
+		text += ", last answer " + *v.LastAnswer
+	}
+	if v.OrderNo != nil {
+		text += ", would send " + *v.OrderNo
+	}
+	return text
 }

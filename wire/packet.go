@@ -101,3 +101,6 @@ type CreatePacket struct {
 type RecallDecision struct {
 	Reason string `json:"reason" minLength:"1" maxLength:"500" doc:"The reason, for the audit: 1 to 500 characters." example:"the sender was deceived, ticket 4711"`
 }
+
+// Ended reports whether the status is final.
+func (p *Packet) Ended() bool { return p.Status == PacketClosed || p.Status == PacketRejected }

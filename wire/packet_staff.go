@@ -42,8 +42,8 @@ type PayoutSum struct {
 // StaffPacketDetail is a packet with its payments and breaks.
 type StaffPacketDetail struct {
 	StaffPacket
-	Charge  *Charge      `json:"charge" doc:"The charge of the packet; null: not in MySQL yet."`
-	Payouts *[]PayoutSum `json:"payouts" doc:"Its recorded payouts by status, in the order of the state machine, without empty groups. null for packets of more than 100,000 shares, because counting takes too long. /v1/staff/payouts?packet_id= lists them."`
-	Refunds []Refund     `json:"refunds" nullable:"false" doc:"Newest first, 200 at most; /v1/staff/refunds?packet_id= lists all."`
-	Breaks  []Break      `json:"breaks" nullable:"false" doc:"Newest first, 200 at most, resolved ones too; /v1/staff/breaks?packet_id= lists all."`
+	Charge  *Charge     `json:"charge" doc:"The charge of the packet; null: not in MySQL yet."`
+	Payouts []PayoutSum `json:"payouts" orNull:"true" doc:"Its recorded payouts by status, in the order of the state machine, without empty groups. null for packets of more than 100,000 shares, because counting takes too long. /v1/staff/payouts?packet_id= lists them."`
+	Refunds []Refund    `json:"refunds" nullable:"false" doc:"Newest first, 200 at most; /v1/staff/refunds?packet_id= lists all."`
+	Breaks  []Break     `json:"breaks" nullable:"false" doc:"Newest first, 200 at most, resolved ones too; /v1/staff/breaks?packet_id= lists all."`
 }

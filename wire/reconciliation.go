@@ -98,3 +98,6 @@ type DecidedBreak struct {
 	Refund   *Refund   `json:"refund" doc:"The refund of the break; null for another payment."`
 	Approval *Approval `json:"approval" doc:"Set while a second person has to approve; nothing has moved yet."`
 }
+
+// States reports whether the resolution has an outcome, and so is a decision by two persons.
+func (r ResolveBreak) States() bool { return r.Outcome != "" && r.Outcome != "none" }

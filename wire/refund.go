@@ -4,11 +4,20 @@ import (
 	"hongbao/internal/money"
 )
 
+// RefundKind is why a refund is made.
+type RefundKind string
+
+// The kinds of refunds.
+const (
+	RefundRemainder RefundKind = "remainder" // the unclaimed amount
+	RefundCancel    RefundKind = "cancel"    // the amount of a cancelled payout
+)
+
 // Refund is a refund to a packet's sender, in answers to staff.
 type Refund struct {
 	ID           string         `json:"id" doc:"The refund's id." example:"r3q5k9v0c1m7e2u8h4r6t0000"`
 	PacketID     string         `json:"packet_id" doc:"The packet."`
-	Kind         string         `json:"kind" enum:"remainder,cancel" doc:"remainder: the unclaimed amount. cancel: the amount of a cancelled payout."`
+	Kind         RefundKind     `json:"kind" enum:"remainder,cancel" doc:"remainder: the unclaimed amount. cancel: the amount of a cancelled payout."`
 	PayoutID     *string        `json:"payout_id" doc:"The cancelled payout; null for the remainder."`
 	UserID       string         `json:"user_id" doc:"The sender, who is refunded." example:"u1"`
 	Amount       money.Fen      `json:"amount" doc:"The amount to refund."`

@@ -36,3 +36,22 @@ type PendingStep struct {
 	LastAt      *Time   `json:"last_at" doc:"Start of the current attempt, or end of the last one; null if there was none."`
 	NextAt      *Time   `json:"next_at" doc:"Start of the next attempt; null: now."`
 }
+
+// TimelineSpan is a line of a timeline with the equal lines directly after it.
+type TimelineSpan struct {
+	TimelineEntry      // the first
+	Count         int  `json:"count"`
+	LastAt        Time `json:"last_at"`
+}
+
+// Spans joins consecutive equal lines of a timeline.
+func Spans(timeline []TimelineEntry) (out []TimelineSpan) {
+	for _, e := range timeline {
+		if n := len(out); n > 0 && out[n-1].Source == e.Source && out[n-1].What == e.What {
+			out[n-1].Count, out[n-1].LastAt = out[n-1].Count+1, e.At
+		} else {
+			out = append(out, TimelineSpan{TimelineEntry: e, Count: 1, LastAt: e.At})
+		}
+	}
+	return out
+}

@@ -31,6 +31,15 @@ func (t Time) MarshalJSON() ([]byte, error) {
 // Date is a day: YYYY-MM-DD.
 type Date string
 
+// NonZero returns a pointer to v, for an optional member; nil for the zero value.
+func NonZero[T comparable](v T) *T {
+	var zero T
+	if v == zero {
+		return nil
+	}
+	return &v
+}
+
 // List is one page of a list.
 type List[T any] struct {
 	Items []T `json:"items" nullable:"false" doc:"Newest first."`

@@ -11,6 +11,7 @@ import (
 	"hongbao/client"
 	"hongbao/internal/payout"
 	"hongbao/internal/visible"
+	"hongbao/wire"
 )
 
 func newApprovalsCommand(env environment) *cobra.Command {
@@ -65,7 +66,7 @@ func newApprovalsListCommand(env environment) *cobra.Command {
 				return err
 			}
 			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
-				fetch := func(ctx context.Context, p client.Page) (*client.List[client.ApprovalItem], error) {
+				fetch := func(ctx context.Context, p client.Page) (*wire.List[wire.ApprovalItem], error) {
 					return t.staff.ListApprovals(ctx, filter, p)
 				}
 				columns := []any{"approval", "what", "about", "amount", "to", "asked by", "why", "evidence", "status", "answered by", "until"}
@@ -84,7 +85,7 @@ func newApprovalsListCommand(env environment) *cobra.Command {
 	return cmd
 }
 
-func approvalRow(a *client.ApprovalItem) []any {
+func approvalRow(a *wire.ApprovalItem) []any {
 	about, amount, to := "", "", ""
 	switch {
 	case a.Payout != nil:
@@ -105,7 +106,7 @@ func approvalRow(a *client.ApprovalItem) []any {
 }
 
 // aboutPayment says which payment a decision is about, and its status.
-func aboutPayment(p *client.Payout, r *client.Refund) string {
+func aboutPayment(p *wire.Payout, r *wire.Refund) string {
 	switch {
 	case p != nil:
 		return fmt.Sprintf("payout %s is %s", p.ID, p.Status)
@@ -116,7 +117,7 @@ func aboutPayment(p *client.Payout, r *client.Refund) string {
 }
 
 // approvalAnswer is a client method that approves, rejects or withdraws a decision.
-type approvalAnswer func(*client.Staff, context.Context, string, client.DecisionRequest) (*client.Answered, error)
+type approvalAnswer func(*client.Staff, context.Context, string, wire.Reason, ...client.Key) (*wire.Answered, error)
 
 // newAnswerCommand returns the command that answers one request for approval, or withdraws it.
 func newAnswerCommand(env environment, verb, short string, do approvalAnswer) *cobra.Command {
@@ -129,13 +130,13 @@ func newAnswerCommand(env environment, verb, short string, do approvalAnswer) *c
 		ValidArgsFunction: completeApprovals(env, &f, verb != "withdraw"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
-				a, err := do(t.staff, ctx, args[0], f.decision())
+				a, err := do(t.staff, ctx, args[0], f.decision(), client.Key(f.idempotencyKey))
 				if err != nil {
 					return err
 				}
 				about := aboutPayment(a.Payout, a.Refund)
 				if t.json {
-					return t.printRaw(a.Raw)
+					return t.printAnswer()
 				}
 				return printf(t.out, "%s, requested by %s, is %s; %s.\n", decisionName(a.Decision), a.Decision.By, a.Decision.Status, about)
 			})

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"hongbao/client"
+	"hongbao/wire"
 )
 
 // newAuditorFlags returns the flags of a command for auditors.
@@ -34,11 +35,11 @@ key of an auditor. Entries match all filters. --json includes the state before a
 				return err
 			}
 			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
-				fetch := func(ctx context.Context, p client.Page) (*client.List[client.AuditEntry], error) {
+				fetch := func(ctx context.Context, p client.Page) (*wire.List[wire.AuditEntry], error) {
 					return t.staff.ListAudit(ctx, filter, p)
 				}
 				return printList(ctx, t.appCommand, page, fetch, []any{"entry", "at", "who", "role", "key", "what", "about", "why"},
-					func(e *client.AuditEntry) []any {
+					func(e *wire.AuditEntry) []any {
 						return []any{e.Seq, formatTime(e.At), e.Actor, e.Role, optionalText(e.KeyID), e.Action, e.Subject, e.Reason}
 					})
 			})

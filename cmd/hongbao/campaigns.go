@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"hongbao/client"
-
 	"hongbao/internal/visible"
+	"hongbao/wire"
 )
 
 // newCampaignsCommand returns the commands of apps about campaigns, and "campaigns staff".
@@ -55,7 +55,7 @@ Amounts are those of one packet. Write them in fen (100 fen = ¥1); tables show 
 	return cmd
 }
 
-var campaignStatuses = []string{string(client.CampaignActive), string(client.CampaignPaused), string(client.CampaignEnded)}
+var campaignStatuses = []string{string(wire.CampaignActive), string(wire.CampaignPaused), string(wire.CampaignEnded)}
 
 // campaignStatusFlag declares the filter by a campaign's status.
 func campaignStatusFlag(cmd *cobra.Command, status *string) {
@@ -77,11 +77,11 @@ func newCampaignsListCommand(env environment) *cobra.Command {
 				return err
 			}
 			return f.run(cmd, env, func(ctx context.Context, t *appCommand) error {
-				fetch := func(ctx context.Context, p client.Page) (*client.List[client.Campaign], error) {
-					return t.client.ListCampaigns(ctx, client.CampaignFilter{Status: client.CampaignStatus(status)}, p)
+				fetch := func(ctx context.Context, p client.Page) (*wire.List[wire.Campaign], error) {
+					return t.client.ListCampaigns(ctx, client.CampaignFilter{Status: wire.CampaignStatus(status)}, p)
 				}
 				columns := []any{"campaign", "name", "status", "sender", "each packet", "shares", "opens daily", "next packet opens"}
-				return printList(ctx, t, page, fetch, columns, func(c *client.Campaign) []any {
+				return printList(ctx, t, page, fetch, columns, func(c *wire.Campaign) []any {
 					return []any{c.ID, truncate(c.Name), c.Status, c.Packet.SenderID, formatYuan(c.Packet.TotalAmount), c.Packet.ShareCount, opensDaily(c),
 						formatOptionalTime(c.NextOpensAt)}
 				})
@@ -154,7 +154,7 @@ would have expired. Days of a pause are not listed.`,
 				return err
 			}
 			return f.run(cmd, env, func(ctx context.Context, t *appCommand) error {
-				fetch := func(ctx context.Context, p client.Page) (*client.List[client.CampaignDay], error) {
+				fetch := func(ctx context.Context, p client.Page) (*wire.List[wire.CampaignDay], error) {
 					return t.client.ListCampaignDays(ctx, args[0], p)
 				}
 				return printList(ctx, t, page, fetch, dayColumns, dayRow)
@@ -168,7 +168,7 @@ would have expired. Days of a pause are not listed.`,
 
 var dayColumns = []any{"day", "status", "packet", "opens", "decided"}
 
-func dayRow(d *client.CampaignDay) []any {
+func dayRow(d *wire.CampaignDay) []any {
 	return []any{d.Day, d.Status, optionalText(d.PacketID), formatTime(d.OpensAt), formatTime(d.DecidedAt)}
 }
 
@@ -176,7 +176,8 @@ func dayRow(d *client.CampaignDay) []any {
 type campaignFlags struct {
 	appFlags
 	shapeFlags
-	campaign client.CampaignRequest
+	campaign       wire.CreateCampaign
+	idempotencyKey string
 }
 
 func newCampaignsCreateCommand(env environment) *cobra.Command {
@@ -204,10 +205,10 @@ it prints: no second campaign is created.`,
 	flags.StringVar(&f.campaign.Name, "name", "", "display name: `text` of at most 64 characters (required)")
 	flags.StringVar(&f.campaign.OpensDailyAt, "opens-daily-at", "", "`time` of day at which packets open, HH:MM (required)")
 	flags.StringVar(&f.campaign.TimeZone, "time-zone", "", "IANA `name` of the time zone of time and days; default Asia/Shanghai")
-	flags.StringVar(&f.campaign.StartsOn, "starts-on", "", "first `day`, YYYY-MM-DD; default: the next day whose packet can open")
-	flags.StringVar(&f.campaign.EndsOn, "ends-on", "", "last `day`, YYYY-MM-DD; default: none, until the campaign is ended")
+	flags.StringVar((*string)(&f.campaign.StartsOn), "starts-on", "", "first `day`, YYYY-MM-DD; default: the next day whose packet can open")
+	flags.StringVar((*string)(&f.campaign.EndsOn), "ends-on", "", "last `day`, YYYY-MM-DD; default: none, until the campaign is ended")
 	flags.BoolVar(&f.campaign.OneWin, "one-win-per-user", false, "let each user win in at most one of its packets")
-	flags.StringVar(&f.campaign.IdempotencyKey, "idempotency-key", "",
+	flags.StringVar(&f.idempotencyKey, "idempotency-key", "",
 		"`key` of this request: a repeat with the same key creates no second campaign; "+
 			"default: a new key")
 	for _, name := range []string{"name", "opens-daily-at", "time-zone", "starts-on", "ends-on", "one-win-per-user", "idempotency-key"} {
@@ -227,7 +228,7 @@ func (f *campaignFlags) read() error {
 	}
 	problems = errors.Join(problems, f.shapeFlags.read())
 	p := f.request
-	f.campaign.Packet = client.CampaignPacket{
+	f.campaign.Packet = wire.CampaignCreate{
 		SenderID: p.SenderID, TotalAmount: p.TotalAmount, ShareCount: p.ShareCount, Split: p.Split, MinShare: p.MinShare, MaxShare: p.MaxShare,
 		Greeting: p.Greeting, ExpiresInSeconds: p.ExpiresInSeconds, EligibleUserIDs: p.EligibleUserIDs, Tickets: p.Tickets, GroupID: p.GroupID,
 		Metadata: p.Metadata,
@@ -236,7 +237,7 @@ func (f *campaignFlags) read() error {
 }
 
 func (f *campaignFlags) create(ctx context.Context, t *appCommand) error {
-	c, err := t.client.CreateCampaign(ctx, f.campaign)
+	c, err := t.client.CreateCampaign(ctx, f.campaign, client.Key(f.idempotencyKey))
 	if err != nil {
 		return withKeyIfUnanswered(err)
 	}
@@ -245,7 +246,7 @@ func (f *campaignFlags) create(ctx context.Context, t *appCommand) error {
 
 // newCampaignsChangeCommand returns a command that changes the status of a campaign.
 func newCampaignsChangeCommand(env environment, verb, short, long string,
-	change func(*client.Client, context.Context, string) (*client.Campaign, error)) *cobra.Command {
+	change func(*client.Client, context.Context, string) (*wire.Campaign, error)) *cobra.Command {
 	var f appFlags
 	cmd := &cobra.Command{
 		Use:               verb + " <campaign id>",
@@ -269,9 +270,9 @@ func newCampaignsChangeCommand(env environment, verb, short, long string,
 }
 
 // printCampaign prints a campaign.
-func (t *appCommand) printCampaign(c *client.Campaign) error {
+func (t *appCommand) printCampaign(c *wire.Campaign) error {
 	if t.json {
-		return t.printRaw(c.Raw)
+		return t.printAnswer()
 	}
 	p, show := &c.Packet, newGrid(t.out)
 	for _, line := range [][]any{
@@ -280,7 +281,7 @@ func (t *appCommand) printCampaign(c *client.Campaign) error {
 		{"status", c.Status},
 		{"opens daily", opensDaily(c)},
 		{"first day", c.StartsOn},
-		{"last day", cmp.Or(optionalText(c.EndsOn), "none")},
+		{"last day", cmp.Or(optionalText((*string)(c.EndsOn)), "none")},
 		{"next packet opens", cmp.Or(formatOptionalTime(c.NextOpensAt), "none")},
 		{"sender", p.SenderID},
 		{"each packet", formatAmount(p.TotalAmount)},
@@ -309,7 +310,7 @@ func (t *appCommand) printCampaign(c *client.Campaign) error {
 	return nil
 }
 
-func opensDaily(c *client.Campaign) string { return c.OpensDailyAt + " " + c.TimeZone }
+func opensDaily(c *wire.Campaign) string { return c.OpensDailyAt + " " + c.TimeZone }
 
 // completeCampaigns completes the newest campaigns of the app.
 func completeCampaigns(env environment) cobra.CompletionFunc {

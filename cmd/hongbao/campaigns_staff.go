@@ -7,6 +7,7 @@ import (
 
 	"hongbao/client"
 	"hongbao/internal/visible"
+	"hongbao/wire"
 )
 
 // newCampaignsStaffCommand returns the commands of staff about campaigns of every app.
@@ -43,13 +44,13 @@ func newStaffCampaignsListCommand(env environment) *cobra.Command {
 			if err := page.check(); err != nil {
 				return err
 			}
-			want.Status = client.CampaignStatus(status)
+			want.Status = wire.CampaignStatus(status)
 			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
-				fetch := func(ctx context.Context, p client.Page) (*client.List[client.StaffCampaign], error) {
+				fetch := func(ctx context.Context, p client.Page) (*wire.List[wire.StaffCampaign], error) {
 					return t.staff.ListCampaigns(ctx, want, p)
 				}
 				columns := []any{"campaign", "app", "name", "status", "sender", "each packet", "shares", "opens daily", "next packet opens"}
-				return printList(ctx, t.appCommand, page, fetch, columns, func(c *client.StaffCampaign) []any {
+				return printList(ctx, t.appCommand, page, fetch, columns, func(c *wire.StaffCampaign) []any {
 					return []any{c.ID, c.App, truncate(c.Name), c.Status, c.Packet.SenderID, formatYuan(c.Packet.TotalAmount), c.Packet.ShareCount,
 						opensDaily(&c.Campaign), formatOptionalTime(c.NextOpensAt)}
 				})
@@ -65,7 +66,7 @@ func newStaffCampaignsListCommand(env environment) *cobra.Command {
 }
 
 func newStaffCampaignsStopCommand(env environment, verb, short, long string,
-	stop func(*client.Staff, context.Context, string, client.DecisionRequest) (*client.StaffCampaign, error)) *cobra.Command {
+	stop func(*client.Staff, context.Context, string, wire.Reason, ...client.Key) (*wire.StaffCampaign, error)) *cobra.Command {
 	f := newOpsFlags()
 	cmd := &cobra.Command{
 		Use:               verb + " <campaign id> --reason <text>",
@@ -76,7 +77,7 @@ func newStaffCampaignsStopCommand(env environment, verb, short, long string,
 		ValidArgsFunction: completeStaffCampaigns(env, &f),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
-				c, err := stop(t.staff, ctx, args[0], f.decision())
+				c, err := stop(t.staff, ctx, args[0], f.decision(), client.Key(f.idempotencyKey))
 				if err != nil {
 					return err
 				}

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"hongbao/client"
 	"hongbao/internal/campaign"
 	"hongbao/internal/devstack/stacktest"
+	"hongbao/wire"
 )
 
 // shop is the shell of an app's developer.
@@ -35,12 +35,12 @@ func TestCampaigns(t *testing.T) {
 		"--expires-in", "1m", "--eligible", "bob,carol", "--group", "g", "--metadata", "a=b,c=d", "--one-win-per-user",
 		"--idempotency-key", "k1", "--json")
 	out, errs := d.shop(exitOK, full...)
-	var c client.Campaign
+	var c wire.Campaign
 	d.check(json.Unmarshal([]byte(out), &c))
 	p := c.Packet
 	if errs != "" || c.Name != "evening rain" || c.TimeZone != "Asia/Tokyo" || c.OpensDailyAt != "20:05" || c.StartsOn != "2999-01-01" ||
 		*c.EndsOn != "2999-01-20" ||
-		p.SenderID != "alice" || p.TotalAmount != 1000 || p.ShareCount != 4 || p.Split != client.SplitEven || p.MinShare != 2 ||
+		p.SenderID != "alice" || p.TotalAmount != 1000 || p.ShareCount != 4 || p.Split != wire.SplitEven || p.MinShare != 2 ||
 		*p.MaxShare != 500 || p.Greeting != "恭喜" ||
 		p.ExpiresInSeconds != 60 || !c.OneWin || p.EligibleCount != 2 || *p.GroupID != "g" || len(p.Metadata) != 2 || p.Metadata["c"] != "d" {
 		t.Fatalf("%s%s", out, errs)
@@ -110,7 +110,7 @@ func (d *staffStack) staffCampaigns(ended string) {
 
 // decideDays decides the first n days of a campaign as its workflow would, the first one
 // as missed.
-func (d *staffStack) decideDays(c client.Campaign, n int) {
+func (d *staffStack) decideDays(c wire.Campaign, n int) {
 	d.t.Helper()
 	row, err := d.store.Campaign(d.t.Context(), c.ID)
 	d.check(err)
@@ -134,9 +134,9 @@ func (d *staffStack) campaignStatuses(id string) {
 		}
 	}
 	out, _ := d.shop(exitOK, "end", id, "--json")
-	var c client.Campaign
+	var c wire.Campaign
 	d.check(json.Unmarshal([]byte(out), &c))
-	if c.ID != id || c.Status != client.CampaignEnded || c.EndedAt == nil {
+	if c.ID != id || c.Status != wire.CampaignEnded || c.EndedAt == nil {
 		d.t.Errorf("%s", out)
 	}
 }

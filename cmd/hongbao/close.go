@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"hongbao/client"
 	"hongbao/internal/money"
 	"hongbao/internal/payout"
+	"hongbao/wire"
 )
 
 func newCloseCommand(env environment) *cobra.Command {
@@ -40,7 +40,7 @@ func newCloseListCommand(env environment) *cobra.Command {
 			}
 			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
 				columns := []any{"day", "status", "waits for", "funded", "paid", "refunded", "owed", "refunding", "differences", "open breaks"}
-				return printList(ctx, t.appCommand, page, t.staff.ListCloses, columns, func(c *client.CloseSummary) []any {
+				return printList(ctx, t.appCommand, page, t.staff.ListCloses, columns, func(c *wire.CloseSummary) []any {
 					return []any{c.Date, c.Status, strings.Join(c.Pending, ", "), formatYuan(c.Funded.Amount), formatYuan(c.Paid.Amount),
 						formatYuan(c.Refunded.Amount),
 						formatSums(c.Owed), formatSums(c.Refunding), formatOptional(c.Differences), formatOptional(c.OpenBreaks)}
@@ -54,7 +54,7 @@ func newCloseListCommand(env environment) *cobra.Command {
 }
 
 // formatSums formats a count and an amount.
-func formatSums(s client.Sums) string { return fmt.Sprintf("%d: %s", s.Count, formatYuan(s.Amount)) }
+func formatSums(s wire.Sums) string { return fmt.Sprintf("%d: %s", s.Count, formatYuan(s.Amount)) }
 
 // formatOptional formats a value that may be missing.
 func formatOptional[T any](v *T) string {
@@ -91,7 +91,7 @@ func newCloseShowCommand(env environment) *cobra.Command {
 					return err
 				}
 				if t.json {
-					err = t.printRaw(c.Raw)
+					err = t.printAnswer()
 				} else {
 					t.printClose(c)
 				}
@@ -107,7 +107,7 @@ func newCloseShowCommand(env environment) *cobra.Command {
 }
 
 // printClose prints the close of a day.
-func (t *staffCommand) printClose(c *client.Close) {
+func (t *staffCommand) printClose(c *wire.Close) {
 	t.printFacts([][]any{
 		{"day", c.Date}, {"status", c.Status}, {"waits for", strings.Join(c.Pending, ", ")}, {"from", formatTime(c.From)}, {"to",
 			formatTime(c.To)},
@@ -212,7 +212,7 @@ func newCloseBalancesCommand(env environment) *cobra.Command {
 					return err
 				}
 				if t.json {
-					return t.printRaw(b.Raw)
+					return t.printAnswer()
 				}
 				return t.printBalances(b)
 			})
@@ -225,10 +225,10 @@ func newCloseBalancesCommand(env environment) *cobra.Command {
 }
 
 // printBalances prints the balances of all apps together and of each app.
-func (t *staffCommand) printBalances(b *client.Balances) error {
+func (t *staffCommand) printBalances(b *wire.Balances) error {
 	t.printFacts([][]any{{"at", formatTime(b.At)}, {"settled", yesNo(&b.Settled)}, {"postings", b.Entries}, {"sound", yesNo(&b.Sound)}})
 	show := newGrid(t.out, "app", "account", "balance", "payments")
-	add := func(app string, accounts []client.AccountBalance) {
+	add := func(app string, accounts []wire.AccountBalance) {
 		for _, a := range accounts {
 			show.row(app, a.Account, formatSigned(a.Balance), formatOptional(a.Payments))
 		}

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"hongbao/client"
 	"hongbao/internal/payout"
+	"hongbao/wire"
 )
 
 // testClose: balances and closes at the shell; a day that is not final is exit code 1.
@@ -17,15 +17,16 @@ func (d *staffStack) testClose(t *testing.T) {
 	out, _ := d.sh(exitFailed, "close", "show", day)
 	contains(t, out, day, "open", "waits for", "provider", "-¥", "holding", "charge", "claim", "payouts in flight at the end")
 	out, _ = d.sh(exitFailed, "close", "show", day, "--json")
-	var c client.Close
-	if err := json.Unmarshal([]byte(out), &c); err != nil || c.Date != day || c.Status != "open" || len(c.Accounts) != len(payout.Accounts) ||
+	var c wire.Close
+	if err := json.Unmarshal([]byte(out), &c); err != nil || string(c.Date) != day || c.Status != "open" ||
+		len(c.Accounts) != len(payout.Accounts) ||
 		c.Owed.Count < 1 {
 		t.Errorf("%v: %s", err, out)
 	}
 	out, _ = d.sh(exitOK, "close", "list")
 	contains(t, out, day, "open", "funded")
 	out, _ = d.sh(exitOK, "close", "balances", "--at", "2026-01-01T00:00:00Z", "--json")
-	var b client.Balances
+	var b wire.Balances
 	if err := json.Unmarshal([]byte(out), &b); err != nil || b.Entries != 0 || !b.Sound || !b.Settled {
 		t.Errorf("%v: %s", err, out)
 	}

@@ -13,19 +13,18 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	sdk "go.temporal.io/sdk/client"
-
 	"go.temporal.io/api/workflowservice/v1"
+	sdk "go.temporal.io/sdk/client"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"hongbao/api"
-	"hongbao/client"
 	"hongbao/internal/devstack/stacktest"
 	"hongbao/internal/health"
 	"hongbao/internal/pool"
 	"hongbao/internal/store"
 	"hongbao/test/harness"
 	"hongbao/test/wait"
+	"hongbao/wire"
 	"hongbao/worker"
 )
 
@@ -374,9 +373,9 @@ func (w *doctorRig) testWaiting() {
 	w.sql("UPDATE books SET state = 'restored', restored_at = UTC_TIMESTAMP(3)")
 	w.expect(exitFailed, "books", verdictWrong, "was restored from a backup", "hongbao recover")
 	w.sql("UPDATE books SET state = 'normal', restored_at = NULL")
-	made, err := w.client.CreateAndWait(w.t.Context(), client.CreateRequest{SenderID: "sender", TotalAmount: 100, ShareCount: 1})
+	made, err := w.client.CreateAndWait(w.t.Context(), wire.CreatePacket{SenderID: "sender", TotalAmount: 100, ShareCount: 1})
 	w.check(err)
-	_, err = w.client.Grab(w.t.Context(), made.ID, client.GrabRequest{UserID: "late~frozen"})
+	_, err = w.client.Grab(w.t.Context(), made.ID, wire.Grab{UserID: "late~frozen"})
 	w.check(err)
 	w.await("failed payouts", verdictWarning)
 	w.expect(exitOK, "failed payouts", verdictWarning, "1 failed payouts, ¥1.00 in all", "hongbao payouts list --status failed")

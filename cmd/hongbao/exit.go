@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"hongbao/client"
+	"hongbao/wire"
 )
 
 // Exit codes. exitCodes says what they mean; exitOf decides which one an error gets.
@@ -55,18 +56,18 @@ func (e *usageError) Error() string { return e.err.Error() }
 func (e *usageError) Unwrap() error { return e.err }
 
 // refusedCodes are API codes that a repeat does not change.
-var refusedCodes = []client.Code{
-	client.CodeFundingDeclined, client.CodeForbidden, client.CodeNotEligible, client.CodeNotOpenYet, client.CodeSoldOut, client.CodeExpired,
-	client.CodeNotRetryable, client.CodeDecisionPending, client.CodeDecisionChanged, client.CodeHeld, client.CodeRecoveryRequired,
-	client.CodeOwnKey, client.CodeLastAdminKey,
-	client.CodeKeyEnded,
-	client.CodeCampaignEnded, client.CodeManyCampaigns,
+var refusedCodes = []wire.Code{
+	wire.CodeFundingDeclined, wire.CodeForbidden, wire.CodeNotEligible, wire.CodeNotOpenYet, wire.CodeSoldOut, wire.CodeExpired,
+	wire.CodeNotRetryable, wire.CodeDecisionPending, wire.CodeDecisionChanged, wire.CodeHeld, wire.CodeRecoveryRequired,
+	wire.CodeOwnKey, wire.CodeLastAdminKey,
+	wire.CodeKeyEnded,
+	wire.CodeCampaignEnded, wire.CodeManyCampaigns,
 }
 
 // inputCodes are API codes about wrong input.
-var inputCodes = []client.Code{
-	client.CodeInvalidRequest, client.CodeMalformedJSON, client.CodeMalformedRequest, client.CodeKeyRequired, client.CodeKeyReused,
-	client.CodeBodyTooLarge, client.CodeHeadersTooLarge,
+var inputCodes = []wire.Code{
+	wire.CodeInvalidRequest, wire.CodeMalformedJSON, wire.CodeMalformedRequest, wire.CodeKeyRequired, wire.CodeKeyReused,
+	wire.CodeBodyTooLarge, wire.CodeHeadersTooLarge,
 }
 
 // exitOf returns the exit code of an error. No other code decides exit codes.
@@ -111,7 +112,7 @@ func wrapped(text string, width int) (lines []string) {
 
 // newExitCodesTopic returns a help page, not a command.
 func newExitCodesTopic() *cobra.Command {
-	names := func(codes []client.Code) string {
+	names := func(codes []wire.Code) string {
 		var all []string
 		for _, c := range codes {
 			all = append(all, string(c))

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"hongbao/client"
 	"hongbao/internal/payout"
+	"hongbao/wire"
 )
 
 // typed returns the hongbao lines of the blocks of a document, block by block.
@@ -116,7 +116,7 @@ func TestFinanceWalk(t *testing.T) {
 func (d *staffStack) waiting(id string) string {
 	d.t.Helper()
 	out, _ := d.sh(exitOK, "approvals", "list", "--status", "waiting", "--all", "--json")
-	var page struct{ Items []client.ApprovalItem }
+	var page struct{ Items []wire.ApprovalItem }
 	d.check(json.Unmarshal([]byte(out), &page))
 	for _, item := range page.Items {
 		if item.Payout != nil && item.Payout.ID == id {

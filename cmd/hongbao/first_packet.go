@@ -12,6 +12,7 @@ import (
 	"hongbao/client"
 	"hongbao/internal/devstack"
 	"hongbao/internal/money"
+	"hongbao/wire"
 )
 
 // The demonstration: the first packet has more guests than shares, so that some find it sold out.
@@ -67,14 +68,14 @@ type demo struct {
 
 func (s *demo) run(ctx context.Context) error {
 	s.printf("\nThe first packet: %d shares, %d guests\n", firstShares, firstGuests)
-	_, err := s.packet(ctx, client.CreateRequest{TotalAmount: firstAmount, ShareCount: firstShares, Greeting: "恭喜发财", ExpiresInSeconds: 86400},
+	_, err := s.packet(ctx, wire.CreatePacket{TotalAmount: firstAmount, ShareCount: firstShares, Greeting: "恭喜发财", ExpiresInSeconds: 86400},
 		firstGuests, firstShares)
 	if err != nil {
 		return err
 	}
 	s.printf("\nA second packet: %d shares, %d guests, open for %d s; the remainder is refunded\n", secondShares, secondGuests,
 		secondExpirySecs)
-	second, err := s.packet(ctx, client.CreateRequest{TotalAmount: secondAmount, ShareCount: secondShares, Greeting: "手慢无",
+	second, err := s.packet(ctx, wire.CreatePacket{TotalAmount: secondAmount, ShareCount: secondShares, Greeting: "手慢无",
 		ExpiresInSeconds: secondExpirySecs},
 		secondGuests, secondGuests)
 	if err != nil {
@@ -88,13 +89,13 @@ func (s *demo) run(ctx context.Context) error {
 }
 
 // packet creates a packet and waits until it is closed and its proof balances.
-func (s *demo) packet(ctx context.Context, r client.CreateRequest, guests, winners int) (*client.Packet, error) {
-	r.SenderID, r.IdempotencyKey = "lin-mei", fmt.Sprintf("first-packet-%s-%d", s.id, r.ShareCount)
-	p, err := s.app.CreateAndWait(ctx, r)
+func (s *demo) packet(ctx context.Context, r wire.CreatePacket, guests, winners int) (*wire.Packet, error) {
+	r.SenderID = "lin-mei"
+	p, err := s.app.CreateAndWait(ctx, r, client.Key(fmt.Sprintf("first-packet-%s-%d", s.id, r.ShareCount)))
 	if err != nil {
 		return nil, err
 	}
-	if p.Status != client.StatusOpen {
+	if p.Status != wire.PacketOpen {
 		return nil, fmt.Errorf("%w status of packet %s: %s instead of open", errUnexpected, p.ID, p.Status)
 	}
 	s.printf("  %s sends ¥%v in packet %s\n", r.SenderID, p.TotalAmount, p.ID)
@@ -107,10 +108,10 @@ func (s *demo) packet(ctx context.Context, r client.CreateRequest, guests, winne
 	if guests < r.ShareCount {
 		s.printf("  open until %s\n", p.ExpiresAt.Local().Format(time.TimeOnly))
 	}
-	if p, err = s.app.AwaitPacket(ctx, p.ID, (*client.Packet).Ended); err != nil {
+	if p, err = s.app.AwaitPacket(ctx, p.ID, (*wire.Packet).Ended); err != nil {
 		return nil, err
 	}
-	if p.Status != client.StatusClosed {
+	if p.Status != wire.PacketClosed {
 		return nil, fmt.Errorf("%w status of packet %s: %s instead of closed", errUnexpected, p.ID, p.Status)
 	}
 	return p, s.checkProof(ctx, p.ID)
@@ -168,9 +169,9 @@ func (s *demo) grabAll(ctx context.Context, packetID string, guests, winners int
 }
 
 func (s *demo) grab(ctx context.Context, packetID, userID string) grabResult {
-	claim, err := s.app.Grab(ctx, packetID, client.GrabRequest{UserID: userID})
+	claim, err := s.app.Grab(ctx, packetID, wire.Grab{UserID: userID})
 	switch {
-	case client.IsCode(err, client.CodeSoldOut):
+	case client.IsCode(err, wire.CodeSoldOut):
 		return grabResult{}
 	case err != nil:
 		return grabResult{err: err}
@@ -188,9 +189,9 @@ func (s *demo) payouts(ctx context.Context, packetID string, want int) error {
 			switch {
 			case err != nil:
 				return err
-			case p.Status == client.PayoutFailed:
+			case p.Status == wire.PayoutFailed:
 				return fmt.Errorf("%w status of payout %s: failed", errUnexpected, p.ID)
-			case p.Status == client.PayoutPaid:
+			case p.Status == wire.PayoutPaid:
 				paid++
 			}
 		}

@@ -14,6 +14,7 @@ import (
 	"hongbao/client"
 	"hongbao/internal/devstack"
 	"hongbao/internal/money"
+	"hongbao/wire"
 )
 
 // fakeAPI answers like the API, from memory and at once. It shows that the first
@@ -28,7 +29,7 @@ type fakeAPI struct {
 }
 
 type fakePacket struct {
-	request client.CreateRequest
+	request wire.CreatePacket
 	claimed []money.Fen
 }
 
@@ -38,20 +39,20 @@ func (a *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	key, isApp := r.Header.Get("Authorization"), !strings.HasPrefix(r.URL.Path, "/v1/staff/")
 	switch parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/"); {
 	case isApp && key != "Bearer app", !isApp && key != "Bearer finance":
-		answer(w, http.StatusForbidden, client.Problem{Code: "forbidden"})
+		answer(w, http.StatusForbidden, client.Problem{Problem: wire.Problem{Code: "forbidden"}})
 	case a.stumbles > 0:
 		a.stumbles--
-		answer(w, http.StatusServiceUnavailable, client.Problem{Code: "unavailable"})
+		answer(w, http.StatusServiceUnavailable, client.Problem{Problem: wire.Problem{Code: "unavailable"}})
 	case !isApp:
 		a.listPayouts(w, r)
 	case len(parts) == 2:
 		var p fakePacket
 		if json.NewDecoder(r.Body).Decode(&p.request) != nil || r.Header.Get("Idempotency-Key") == "" {
-			answer(w, http.StatusBadRequest, client.Problem{Code: "malformed_json"})
+			answer(w, http.StatusBadRequest, client.Problem{Problem: wire.Problem{Code: "malformed_json"}})
 			return
 		}
 		a.packets[p.request.SenderID+r.Header.Get("Idempotency-Key")] = &p
-		answer(w, http.StatusAccepted, client.Packet{ID: p.request.SenderID + r.Header.Get("Idempotency-Key"), Status: "funding"})
+		answer(w, http.StatusAccepted, wire.Packet{ID: p.request.SenderID + r.Header.Get("Idempotency-Key"), Status: "funding"})
 	case r.Method == http.MethodPost:
 		a.grab(w, a.packets[parts[2]])
 	default:
@@ -61,11 +62,11 @@ func (a *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (a *fakeAPI) grab(w http.ResponseWriter, p *fakePacket) {
 	if len(p.claimed) >= p.request.ShareCount+a.extra {
-		answer(w, http.StatusConflict, client.Problem{Code: "sold_out"})
+		answer(w, http.StatusConflict, client.Problem{Problem: wire.Problem{Code: "sold_out"}})
 		return
 	}
 	p.claimed = append(p.claimed, p.request.TotalAmount/money.Fen(p.request.ShareCount))
-	answer(w, http.StatusCreated, client.Claim{Amount: p.claimed[0]})
+	answer(w, http.StatusCreated, wire.Claim{Amount: p.claimed[0]})
 }
 
 // read answers open while nothing has been grabbed, closed afterwards.
@@ -75,11 +76,11 @@ func (a *fakeAPI) read(w http.ResponseWriter, id string, proof bool) {
 	refunded := p.request.TotalAmount - claimed
 	switch {
 	case proof:
-		answer(w, http.StatusOK, client.Proof{Total: p.request.TotalAmount, Paid: claimed, Refunded: refunded, Balanced: true})
+		answer(w, http.StatusOK, wire.Proof{Total: p.request.TotalAmount, Paid: claimed, Refunded: refunded, Balanced: true})
 	case claimed == 0:
-		answer(w, http.StatusOK, client.Packet{ID: id, Status: "open", TotalAmount: p.request.TotalAmount})
+		answer(w, http.StatusOK, wire.Packet{ID: id, Status: "open", TotalAmount: p.request.TotalAmount})
 	default:
-		answer(w, http.StatusOK, client.Packet{ID: id, Status: "closed", ClaimedAmount: claimed, RefundedAmount: refunded})
+		answer(w, http.StatusOK, wire.Packet{ID: id, Status: "closed", ClaimedAmount: claimed, RefundedAmount: refunded})
 	}
 }
 
@@ -150,7 +151,7 @@ func TestFirstPacket(t *testing.T) {
 	})
 	t.Run("Interrupted", func(t *testing.T) {
 		_, err := play(t, &fakeAPI{stumbles: 1 << 30}, time.Second)
-		if !errors.Is(err, errFirstPacket) || !client.IsCode(err, client.CodeUnavailable) {
+		if !errors.Is(err, errFirstPacket) || !client.IsCode(err, wire.CodeUnavailable) {
 			t.Errorf("error: %v", err)
 		}
 	})

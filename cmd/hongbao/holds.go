@@ -10,6 +10,7 @@ import (
 	"hongbao/client"
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
+	"hongbao/wire"
 )
 
 func newHoldsCommand(env environment) *cobra.Command {
@@ -39,11 +40,11 @@ func newHoldsListCommand(env environment) *cobra.Command {
 				if active := true; !all {
 					filter.Active = &active
 				}
-				fetch := func(ctx context.Context, p client.Page) (*client.List[client.Hold], error) {
+				fetch := func(ctx context.Context, p client.Page) (*wire.List[wire.StaffHold], error) {
 					return t.staff.ListHolds(ctx, filter, p)
 				}
 				return printList(ctx, t.appCommand, page, fetch, []any{"hold", "scope", "name", "kind", "by", "why", "since", "released"},
-					func(h *client.Hold) []any {
+					func(h *wire.StaffHold) []any {
 						released := ""
 						if h.ReleasedAt != nil {
 							released = formatTime(*h.ReleasedAt)
@@ -109,11 +110,11 @@ func newHoldsPlaceCommand(env environment) *cobra.Command {
 		ValidArgs: holdScopes(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
-				hold := client.NewHold{IdempotencyKey: f.idempotencyKey, Scope: args[0], Reason: f.reason}
+				hold := wire.NewHold{Scope: args[0], Reason: f.reason}
 				if len(args) > 1 {
 					hold.Name = args[1]
 				}
-				h, err := t.staff.PlaceHold(ctx, hold)
+				h, err := t.staff.PlaceHold(ctx, hold, client.Key(f.idempotencyKey))
 				if err != nil {
 					return err
 				}
@@ -145,10 +146,10 @@ func holdArgs(cmd *cobra.Command, args []string) error {
 }
 
 // printHold prints a hold and what its release lets go.
-func (t *staffCommand) printHold(item *client.HeldItem) error {
+func (t *staffCommand) printHold(item *wire.HeldItem) error {
 	h := item.Hold
 	if t.json {
-		return t.printRaw(item.Raw)
+		return t.printAnswer()
 	}
 	name := h.Scope
 	if h.Name != "" {
@@ -171,7 +172,7 @@ func (t *staffCommand) printHold(item *client.HeldItem) error {
 }
 
 // releasesOf are the parts of what a release lets go.
-func releasesOf(r client.Releases) staff.Releases {
+func releasesOf(r wire.Releases) staff.Releases {
 	out := make(staff.Releases, len(r.Parts))
 	for i, p := range r.Parts {
 		out[i].Code = staff.ReleaseCode(p.Code)

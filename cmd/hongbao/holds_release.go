@@ -9,12 +9,13 @@ import (
 
 	"hongbao/client"
 	"hongbao/internal/payout"
+	"hongbao/wire"
 )
 
 // releaseFlags are the flags of "holds release", for one and for many.
 type releaseFlags struct {
 	staffFlags
-	filter client.BulkHoldFilter
+	filter wire.BulkHoldFilter
 	yes    bool
 }
 
@@ -69,10 +70,10 @@ func (f *releaseFlags) release(cmd *cobra.Command, env environment, args []strin
 	}
 	return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
 		if len(args) == 0 {
-			return t.releaseHolds(ctx, client.BulkReleaseRequest{IdempotencyKey: f.idempotencyKey, Filter: f.filter, Reason: f.reason,
-				DryRun: !f.yes})
+			return t.releaseHolds(ctx, wire.BulkRelease{Filter: f.filter, Reason: f.reason,
+				DryRun: !f.yes}, client.Key(f.idempotencyKey))
 		}
-		h, err := t.staff.ReleaseHold(ctx, args[0], client.HoldRequest{IdempotencyKey: f.idempotencyKey, Reason: f.reason})
+		h, err := t.staff.ReleaseHold(ctx, args[0], wire.Reason{Reason: f.reason}, client.Key(f.idempotencyKey))
 		if err != nil {
 			return err
 		}
@@ -84,8 +85,8 @@ func (f *releaseFlags) release(cmd *cobra.Command, env environment, args []strin
 }
 
 // releaseHolds releases many holds and prints the result of each.
-func (t *staffCommand) releaseHolds(ctx context.Context, r client.BulkReleaseRequest) error {
-	done, err := t.staff.ReleaseHolds(ctx, r)
+func (t *staffCommand) releaseHolds(ctx context.Context, r wire.BulkRelease, key client.Key) error {
+	done, err := t.staff.ReleaseHolds(ctx, r, key)
 	if err != nil {
 		return err
 	}
@@ -105,9 +106,9 @@ const (
 	resultWaiting  = "waiting"
 )
 
-func (t *staffCommand) printReleased(done *client.BulkReleased, results map[string]int) error {
+func (t *staffCommand) printReleased(done *wire.BulkReleased, results map[string]int) error {
 	if t.json {
-		return t.printRaw(done.Raw)
+		return t.printAnswer()
 	}
 	if len(done.Items) == 0 {
 		return printf(t.out, "No hold matches. A release that you have asked for waits for another person.\n")
@@ -118,7 +119,7 @@ func (t *staffCommand) printReleased(done *client.BulkReleased, results map[stri
 		if result == resultSkipped {
 			result = "refused: " + optionalText(item.Code)
 		}
-		show.row(item.HoldID, item.Scope, item.Name, result, optionalText(item.AskedBy), releasesOf(item.Releases).What())
+		show.row(item.ID, item.Scope, item.Name, result, optionalText(item.AskedBy), releasesOf(item.Releases).What())
 	}
 	show.render()
 	more := ""

@@ -9,11 +9,12 @@ import (
 
 	"hongbao/client"
 	"hongbao/internal/access"
+	"hongbao/wire"
 )
 
 func newKeysCreateCommand(env environment) *cobra.Command {
 	f := staffFlags{command: cmdKeys, key: "admin-key"}
-	var want client.CreateKeyRequest
+	var want wire.CreateKey
 	var life time.Duration
 	cmd := &cobra.Command{
 		Use:   "create --role <role> --reason <text>",
@@ -30,25 +31,27 @@ administrator run "hongbao keys direct create".`,
   hongbao keys create --role finance --owner li-na --reason 'new in the team'`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			want.Reason, want.IdempotencyKey = f.reason, f.idempotencyKey
-			if want.ExpiresInSeconds, err = wholeSeconds("expires-in", life); err != nil {
+			want.Reason = f.reason
+			expires, err := wholeSeconds("expires-in", life)
+			if err != nil {
 				return err
 			}
+			want.ExpiresInSeconds = wire.NonZero(expires)
 			if want.Role == "" {
 				return &usageError{missingFlag("role")}
 			}
 			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
-				made, err := t.staff.CreateKey(ctx, want)
+				made, err := t.staff.CreateKey(ctx, want, client.Key(f.idempotencyKey))
 				if err != nil {
 					return err
 				}
-				return t.printToken(made.Key, made.Token, made.Raw)
+				return t.printToken(made.Key, made.Token)
 			})
 		},
 	}
 	f.add(cmd, true)
 	flags := cmd.Flags()
-	flags.StringVar(&want.Role, "role", "", "role of the key: app, finance, ops, auditor or admin (required)")
+	flags.StringVar((*string)(&want.Role), "role", "", "role of the key: app, finance, ops, auditor or admin (required)")
 	appID.flag(cmd, &want.AppID, "app", "`app` of the key; only with role app")
 	flags.StringVar(&want.Owner, "owner", "", "owner of the key: a member of staff; default with role app: the app's id")
 	flags.StringVar(&want.Name, "name", "", "purpose of the key")
@@ -59,7 +62,7 @@ administrator run "hongbao keys direct create".`,
 
 func newKeysRotateCommand(env environment) *cobra.Command {
 	f := staffFlags{command: cmdKeys, key: "admin-key"}
-	var want client.RotateKeyRequest
+	var want wire.RotateKey
 	var grace, life time.Duration
 	cmd := &cobra.Command{
 		Use:   "rotate <id> --reason <text>",
@@ -71,19 +74,21 @@ approve"): choose a grace period that is long enough.`,
 		Example: `  hongbao keys rotate k3q5v2c7m4e2 --grace 24h --reason yearly`,
 		Args:    keyID.arg,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			want.Reason, want.IdempotencyKey = f.reason, f.idempotencyKey
+			want.Reason = f.reason
 			if want.GraceSeconds, err = wholeSeconds("grace", grace); err != nil {
 				return err
 			}
-			if want.ExpiresInSeconds, err = wholeSeconds("expires-in", life); err != nil {
+			expires, err := wholeSeconds("expires-in", life)
+			if err != nil {
 				return err
 			}
+			want.ExpiresInSeconds = wire.NonZero(expires)
 			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
-				made, err := t.staff.RotateKey(ctx, idOfKey(args[0]), want)
+				made, err := t.staff.RotateKey(ctx, idOfKey(args[0]), want, client.Key(f.idempotencyKey))
 				if err != nil {
 					return err
 				}
-				if err := t.printToken(made.Key, made.Token, made.Raw); err != nil || t.json {
+				if err := t.printToken(made.Key, made.Token); err != nil || t.json {
 					return err
 				}
 				return printf(t.notes, "The old key %s works until %s.\n", made.Replaced.ID, formatTime(*made.Replaced.ExpiresAt))
@@ -110,12 +115,12 @@ revoke it as an administrator.`,
 		Args:    keyID.arg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
-				k, err := t.staff.ApproveKey(ctx, idOfKey(args[0]), f.decision())
+				k, err := t.staff.ApproveKey(ctx, idOfKey(args[0]), f.decision(), client.Key(f.idempotencyKey))
 				if err != nil {
 					return err
 				}
 				if t.json {
-					return t.printRaw(k.Raw)
+					return t.printAnswer()
 				}
 				return printf(t.out, "Key %s of role %s for %s, made by %s, is %s.\n", k.ID, k.Role, k.Owner, optionalText(k.MadeBy), k.Status)
 			})
@@ -136,12 +141,12 @@ refuses to revoke the calling key and the last administrator key.`,
 		Args: keyID.arg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
-				k, err := t.staff.RevokeKey(ctx, idOfKey(args[0]), client.RevokeKeyRequest{IdempotencyKey: f.idempotencyKey, Reason: f.reason})
+				k, err := t.staff.RevokeKey(ctx, idOfKey(args[0]), wire.Reason{Reason: f.reason}, client.Key(f.idempotencyKey))
 				if err != nil {
 					return err
 				}
 				if t.json {
-					return t.printRaw(k.Raw)
+					return t.printAnswer()
 				}
 				return printf(t.out, "Key %s of role %s for %s is revoked since %s.\n", k.ID, k.Role, k.Owner, formatTime(*k.RevokedAt))
 			})
@@ -180,33 +185,21 @@ func idOfKey(text string) string {
 }
 
 func (t *staffCommand) listKeys(ctx context.Context, filter client.KeyFilter) error {
-	show := newGrid(t.out, "key", "role", "owner", "name", "status", "created", "last used", "expires", "revoked", "replaced by", "made by",
-		"approved by")
-	for k, err := range t.staff.Keys(ctx, filter) {
-		if err != nil {
-			return err
-		}
-		if t.json {
-			if err := t.printRaw(k.Raw); err != nil {
-				return err
-			}
-			continue
-		}
-		show.row(k.ID, k.Role, k.Owner, optionalText(k.Name), k.Status, formatTime(k.CreatedAt), formatOptionalTime(k.LastUsedAt),
-			formatOptionalTime(k.ExpiresAt),
-			formatOptionalTime(k.RevokedAt), optionalText(k.ReplacedBy), optionalText(k.MadeBy), optionalText(k.ApprovedBy))
-	}
-	if !t.json {
-		show.render()
-	}
-	return nil
+	return printLines(ctx, t.appCommand, func(ctx context.Context, p client.Page) (*wire.List[wire.APIKey], error) {
+		return t.staff.ListKeys(ctx, filter, p)
+	}, []any{"key", "role", "owner", "name", "status", "created", "last used", "expires", "revoked", "replaced by", "made by", "approved by"},
+		func(k *wire.APIKey) []any {
+			return []any{k.ID, k.Role, k.Owner, optionalText(k.Name), k.Status, formatTime(k.CreatedAt), formatOptionalTime(k.LastUsedAt),
+				formatOptionalTime(k.ExpiresAt), formatOptionalTime(k.RevokedAt), optionalText(k.ReplacedBy), optionalText(k.MadeBy),
+				optionalText(k.ApprovedBy)}
+		})
 }
 
 // printToken prints the token of a new key alone to out, for scripts, and remarks to notes. A nil token means that an earlier
 // response held it.
-func (t *staffCommand) printToken(k client.APIKey, token *string, raw []byte) error {
+func (t *staffCommand) printToken(k wire.APIKey, token *string) error {
 	if t.json {
-		if err := t.printRaw(raw); err != nil {
+		if err := t.printAnswer(); err != nil {
 			return err
 		}
 	}
@@ -221,7 +214,7 @@ func (t *staffCommand) printToken(k client.APIKey, token *string, raw []byte) er
 		return fmt.Errorf("key %s is valid, but its token could not be printed; revoke it: %w", k.ID, err)
 	}
 	if err := printf(t.notes, "Key %s of role %s for %s. The token above is printed only once.\n", k.ID, k.Role, k.Owner); err != nil ||
-		k.Status != string(access.KeyWaiting) {
+		k.Status != wire.KeyStatus(access.KeyWaiting) {
 		return err
 	}
 	return printf(t.notes, "It is not valid until another administrator or finance approves it: hongbao keys approve %s "+

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"hongbao/client"
 	"hongbao/test/harness"
+	"hongbao/wire"
 )
 
 // serve runs the API on the office's database and returns its staff listener.
@@ -44,7 +44,7 @@ func TestKeysHTTP(t *testing.T) {
 		t.Errorf("a repeat: %q, %q", out, errs)
 	}
 	out, _ = run(exitOK, "rotate", token, "--grace", "90s", "--reason", "leaked", "--json")
-	var made client.RotatedKey
+	var made wire.RotatedKey
 	if err := json.Unmarshal([]byte(out), &made); err != nil || made.Token == nil || made.Replaced.ID != id || *made.Key.Name != "checkout" {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -58,9 +58,9 @@ func TestKeysHTTP(t *testing.T) {
 		t.Errorf("%q", out)
 	}
 	out, _ = run(exitOK, "list", "--role", "app", "--json")
-	seen := map[string]string{}
+	seen := map[string]wire.KeyStatus{}
 	for line := range strings.Lines(out) {
-		var k client.APIKey
+		var k wire.APIKey
 		if err := json.Unmarshal([]byte(line), &k); err != nil {
 			t.Fatal(err)
 		}

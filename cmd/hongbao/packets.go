@@ -14,6 +14,7 @@ import (
 	"hongbao/client"
 	"hongbao/internal/money"
 	"hongbao/internal/visible"
+	"hongbao/wire"
 )
 
 // newPacketsCommand returns the packet commands of apps, for trying the API by hand and in scripts, and of staff.
@@ -55,6 +56,7 @@ type appCommand struct {
 	out    io.Writer
 	notes  io.Writer // remarks; out gets the result alone
 	json   bool
+	answer func() []byte // the last answer of the API
 }
 
 // appFlags are the flags, besides settings, of every app command about packets or campaigns.
@@ -87,7 +89,8 @@ func (f *appFlags) run(cmd *cobra.Command, env environment, work func(context.Co
 		return err
 	}
 	defer cancel()
-	t := &appCommand{client: api, out: cmd.OutOrStdout(), notes: cmd.ErrOrStderr(), json: f.json}
+	ctx, answer := client.KeepAnswer(ctx)
+	t := &appCommand{client: api, answer: answer, out: cmd.OutOrStdout(), notes: cmd.ErrOrStderr(), json: f.json}
 	return t.problemText(work(ctx, t))
 }
 
@@ -127,7 +130,7 @@ func withIdempotencyKey(refusal, err error) error {
 	call, called := errors.AsType[*client.CallError](err)
 	p, answered := errors.AsType[*client.Problem](err)
 	if !called || call.Tries == 0 || call.IdempotencyKey == "" || answered && p.Status < http.StatusInternalServerError &&
-		p.Code != client.CodeRequestInProgress {
+		p.Code != wire.CodeRequestInProgress {
 		return refusal
 	}
 	return fmt.Errorf("%w\nthe outcome is unknown: run the command again with --idempotency-key %s", refusal, call.IdempotencyKey)
@@ -145,10 +148,13 @@ func (p *problemError) Unwrap() error { return p.problem }
 // printRaw prints JSON as received, on its own line, safe for a terminal.
 func (t *appCommand) printRaw(text []byte) error { return printJSON(t.out, text) }
 
+// printAnswer prints the last answer of the API as received.
+func (t *appCommand) printAnswer() error { return t.printRaw(t.answer()) }
+
 // printPacket prints a packet.
-func (t *appCommand) printPacket(p *client.Packet) error {
+func (t *appCommand) printPacket(p *wire.Packet) error {
 	if t.json {
-		return t.printRaw(p.Raw)
+		return t.printAnswer()
 	}
 	show := newGrid(t.out)
 	for _, line := range [][]any{
@@ -189,19 +195,19 @@ func (t *appCommand) printPacket(p *client.Packet) error {
 const byTicket = "by ticket"
 
 // splitText describes the split of a packet with its bounds.
-func splitText(split client.Split, least money.Fen, most *money.Fen) string {
+func splitText(split wire.Split, least money.Fen, most *money.Fen) string {
 	if most != nil {
 		return fmt.Sprintf("%s, %s to %s each", split, formatYuan(least), formatYuan(*most))
 	}
 	return fmt.Sprintf("%s, %s or more each", split, formatYuan(least))
 }
 
-// claimTable starts a table of claims.
-func claimTable(out io.Writer) *grid {
-	return newGrid(out, "share", "user", "amount", "claimed", "payout", "luck")
-}
+var claimColumns = []any{"share", "user", "amount", "claimed", "payout", "luck"}
 
-func claimRow(c *client.Claim) []any {
+// claimTable starts a table of claims.
+func claimTable(out io.Writer) *grid { return newGrid(out, claimColumns...) }
+
+func claimRow(c *wire.Claim) []any {
 	luck := ""
 	if c.BestLuck {
 		luck = "best"
@@ -215,7 +221,10 @@ func formatYuan(f money.Fen) string { return "¥" + f.String() }
 // formatAmount formats an amount in yuan and in fen.
 func formatAmount(f money.Fen) string { return fmt.Sprintf("%s (%s fen)", formatYuan(f), f.Digits()) }
 
-func formatTime(at time.Time) string { return at.Local().Format("2006-01-02 15:04:05") }
+// formatTime formats a time, of the API or of Go.
+func formatTime(at interface{ Local() time.Time }) string {
+	return at.Local().Format("2006-01-02 15:04:05")
+}
 
 // completePackets completes the newest packets of the app.
 func completePackets(env environment) cobra.CompletionFunc {

@@ -11,11 +11,12 @@ import (
 
 	"hongbao/client"
 	"hongbao/internal/money"
+	"hongbao/wire"
 )
 
 // shapeFlags are the flags that describe a packet, or each packet of a campaign.
 type shapeFlags struct {
-	request     client.CreateRequest
+	request     wire.CreatePacket
 	total       int64
 	least, most int64
 	split       string
@@ -26,7 +27,7 @@ type shapeFlags struct {
 type createFlags struct {
 	appFlags
 	shapeFlags
-	opensAt string
+	opensAt, idempotencyKey string
 }
 
 func newPacketsCreateCommand(env environment) *cobra.Command {
@@ -50,7 +51,7 @@ it again with the --idempotency-key that it prints: no second packet is created.
 	f.add(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&f.opensAt, "opens-at", "", "`time` at which grabs begin, RFC 3339; default: at once")
-	flags.StringVar(&f.request.IdempotencyKey, "idempotency-key", "",
+	flags.StringVar(&f.idempotencyKey, "idempotency-key", "",
 		"`key` of this request: a repeat with the same key creates no second packet; "+
 			"default: a new key")
 	for _, name := range []string{"opens-at", "idempotency-key"} {
@@ -64,7 +65,7 @@ func (f *shapeFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.request.SenderID, "sender", "", "id of the `user` who is charged (required)")
 	flags.Int64Var(&f.total, "total", 0, "total amount in `fen` (required)")
 	flags.IntVar(&f.request.ShareCount, "shares", 0, "number of shares, 1 to 1000000 (required)")
-	flags.StringVar(&f.split, "split", string(client.SplitRandom), "split `mode`: "+strings.Join(splits, ", "))
+	flags.StringVar(&f.split, "split", string(wire.SplitRandom), "split `mode`: "+strings.Join(splits, ", "))
 	flags.Int64Var(&f.least, "min", 1, "smallest share in `fen`")
 	flags.Int64Var(&f.most, "max", 0, "largest share in `fen`; 0 = no cap")
 	flags.StringVar(&f.request.Greeting, "greeting", "", "`text` for the recipients, at most 64 characters")
@@ -81,7 +82,7 @@ func (f *shapeFlags) add(cmd *cobra.Command) {
 	}
 }
 
-var splits = []string{string(client.SplitRandom), string(client.SplitEqual), string(client.SplitEven), string(client.SplitNormal)}
+var splits = []string{string(wire.SplitRandom), string(wire.SplitEqual), string(wire.SplitEven), string(wire.SplitNormal)}
 
 // complete completes a flag with values; without values it suppresses file names.
 func complete(cmd *cobra.Command, flag string, values ...string) {
@@ -127,13 +128,13 @@ func (f *shapeFlags) read() error {
 		problems = errors.Join(problems, fmt.Errorf("--min %d or --max %d is too small: write --min 1 or more, --max 0 or more", f.least, f.most))
 	}
 	f.request.TotalAmount, f.request.MinShare, f.request.MaxShare = money.Fen(f.total), money.Fen(f.least), money.Fen(f.most)
-	f.request.Split = client.Split(f.split)
+	f.request.Split = wire.Split(f.split)
 	f.request.ExpiresInSeconds = int(f.life / time.Second)
 	return problems
 }
 
 func (f *createFlags) create(ctx context.Context, t *appCommand) error {
-	p, err := t.client.CreateAndWait(ctx, f.request)
+	p, err := t.client.CreateAndWait(ctx, f.request, client.Key(f.idempotencyKey))
 	if p != nil {
 		if shown := t.printPacket(p); shown != nil {
 			return shown

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"hongbao/client"
+	"hongbao/wire"
 )
 
 func newPacketsListCommand(env environment) *cobra.Command {
@@ -24,7 +25,7 @@ whose key is HONGBAO_APP_KEY. --app-key overrides HONGBAO_OPS_KEY.`,
 			if err := page.check(); err != nil {
 				return err
 			}
-			want.Status = client.Status(status)
+			want.Status = wire.PacketStatus(status)
 			asApp, err := listsAsApp(cmd, env)
 			switch {
 			case err != nil:
@@ -71,24 +72,24 @@ func listsAsApp(cmd *cobra.Command, env environment) (bool, error) {
 }
 
 func (t *appCommand) listPackets(ctx context.Context, want client.StaffPacketFilter, page pageFlags) error {
-	fetch := func(ctx context.Context, p client.Page) (*client.List[client.Packet], error) {
+	fetch := func(ctx context.Context, p client.Page) (*wire.List[wire.Packet], error) {
 		return t.client.ListPackets(ctx, client.PacketFilter{SenderID: want.SenderID, Status: want.Status}, p)
 	}
-	return printList(ctx, t, page, fetch, []any{"packet", "sender", "status", "total", "claimed", "created"}, func(p *client.Packet) []any {
+	return printList(ctx, t, page, fetch, []any{"packet", "sender", "status", "total", "claimed", "created"}, func(p *wire.Packet) []any {
 		return []any{p.ID, p.SenderID, p.Status, formatYuan(p.TotalAmount), claimedText(p), formatTime(p.CreatedAt)}
 	})
 }
 
 func (t *staffCommand) listPackets(ctx context.Context, want client.StaffPacketFilter, page pageFlags) error {
-	fetch := func(ctx context.Context, p client.Page) (*client.List[client.StaffPacket], error) {
+	fetch := func(ctx context.Context, p client.Page) (*wire.List[wire.StaffPacket], error) {
 		return t.staff.ListPackets(ctx, want, p)
 	}
 	columns := []any{"packet", "app", "sender", "status", "total", "claimed", "created"}
-	return printList(ctx, t.appCommand, page, fetch, columns, func(p *client.StaffPacket) []any {
+	return printList(ctx, t.appCommand, page, fetch, columns, func(p *wire.StaffPacket) []any {
 		return []any{p.ID, p.App, p.SenderID, p.Status, formatYuan(p.TotalAmount), claimedText(&p.Packet), formatTime(p.CreatedAt)}
 	})
 }
 
-func claimedText(p *client.Packet) string {
+func claimedText(p *wire.Packet) string {
 	return fmt.Sprintf("%d of %d", p.ClaimedCount, p.ShareCount)
 }

@@ -2,12 +2,12 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"hongbao/client"
+	"hongbao/wire"
 )
 
 func newPacketsShowCommand(env environment) *cobra.Command {
@@ -81,28 +81,14 @@ func newPacketsClaimsCommand(env environment) *cobra.Command {
 }
 
 func (t *appCommand) printClaims(ctx context.Context, id string) error {
-	var all []json.RawMessage
-	claims := claimTable(t.out)
-	for c, err := range t.client.Grabs(ctx, id) {
-		if err != nil {
-			return err
-		}
-		if t.json {
-			all = append(all, c.Raw)
-			continue
-		}
-		claims.row(claimRow(c)...)
-	}
-	if t.json {
-		return t.printPageJSON(all, nil)
-	}
-	claims.render()
-	return nil
+	return printList(ctx, t, pageFlags{all: true}, func(ctx context.Context, p client.Page) (*wire.List[wire.Claim], error) {
+		return t.client.ListGrabs(ctx, id, p)
+	}, claimColumns, claimRow)
 }
 
 func newPacketsGrabCommand(env environment) *cobra.Command {
 	var f appFlags
-	var request client.GrabRequest
+	var request wire.Grab
 	cmd := &cobra.Command{
 		Use:   "grab <packet id> --user <user>",
 		Short: "Grab a share for a user",
@@ -131,13 +117,13 @@ of the same user returns the same claim.`,
 	return cmd
 }
 
-func (t *appCommand) grab(ctx context.Context, id string, request client.GrabRequest) error {
+func (t *appCommand) grab(ctx context.Context, id string, request wire.Grab) error {
 	c, err := t.client.Grab(ctx, id, request)
 	if err != nil {
 		return err
 	}
 	if t.json {
-		return t.printRaw(c.Raw)
+		return t.printAnswer()
 	}
 	verb := "won"
 	if c.Replayed {

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"hongbao/client"
+	"hongbao/wire"
 )
 
 func newPacketsRecallCommand(env environment) *cobra.Command {
@@ -22,12 +23,12 @@ does not change. The audit records the recall.`,
 		ValidArgsFunction: completeStaffPackets(env, &f),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
-				p, err := t.staff.RecallPacket(ctx, args[0], f.decision())
+				p, err := t.staff.RecallPacket(ctx, args[0], f.decision(), client.Key(f.idempotencyKey))
 				switch {
 				case err != nil:
 					return err
 				case t.json:
-					return t.printRaw(p.Raw)
+					return t.printAnswer()
 				}
 				return printf(t.out, "%s is %s: %s claimed, %s refunded to %s.\n", p.ID, p.Status, formatYuan(p.ClaimedAmount),
 					formatYuan(p.RemainingAmount),
@@ -76,7 +77,7 @@ func (t *staffCommand) showPacket(ctx context.Context, id string) error {
 	}
 	refunds.render()
 	list, err := t.staff.PacketGrabs(ctx, id, client.Page{Limit: shownClaims})
-	if client.IsCode(err, client.CodeUnavailable) {
+	if client.IsCode(err, wire.CodeUnavailable) {
 		return printf(t.notes, "Claims cannot be listed: Redis does not answer.\n")
 	}
 	if err != nil {

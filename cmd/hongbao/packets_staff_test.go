@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"hongbao/client"
 	"hongbao/internal/payout"
+	"hongbao/wire"
 )
 
 // TestStaffPackets: staff finds a packet of any app at the shell, recalls it with a
@@ -19,7 +19,7 @@ func TestStaffPackets(t *testing.T) {
 	out, _ := d.sh(exitOK, "packets", "list")
 	contains(t, out, sold, id, "mall", "sender", "¥10.00", "2 of 4", "sold_out", "open")
 	out, _ = d.sh(exitOK, "packets", "list", "--status", "open", "--app", "mall", "--sender", "sender", "--json")
-	var page struct{ Items []client.StaffPacket }
+	var page struct{ Items []wire.StaffPacket }
 	if err := json.Unmarshal([]byte(out), &page); err != nil || len(page.Items) != 1 || page.Items[0].ID != id {
 		t.Errorf("%v: %s", err, out)
 	}
@@ -33,7 +33,7 @@ func TestStaffPackets(t *testing.T) {
 	out, _ = d.sh(exitOK, "packets", "show", "--staff", id)
 	contains(t, out, id, "open", "mall", "packet/"+id, "paid", "¥5.00", "alice", "bob")
 	out, _ = d.sh(exitOK, "packets", "show", "--staff", id, "--json")
-	var detail client.StaffPacketDetail
+	var detail wire.StaffPacketDetail
 	if err := json.Unmarshal([]byte(out), &detail); err != nil || detail.ID != id || len(detail.Payouts) != 1 {
 		t.Errorf("%v: %s", err, out)
 	}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"hongbao/client"
+	"hongbao/wire"
 )
 
 // counter is an API that answers from a script: it shows what the commands ask
@@ -364,8 +364,8 @@ func TestPacketsWatch(t *testing.T) {
 	t.Run("live bar", func(t *testing.T) {
 		var out bytes.Buffer
 		o := barView{newBarMeter(&out, "open", 4)}
-		for _, p := range []*client.Packet{{Status: client.StatusOpen, ShareCount: 4, ClaimedCount: 1, ClaimedAmount: 250},
-			{Status: client.StatusClosed, ShareCount: 4, ClaimedCount: 1, ClaimedAmount: 250}} {
+		for _, p := range []*wire.Packet{{Status: wire.PacketOpen, ShareCount: 4, ClaimedCount: 1, ClaimedAmount: 250},
+			{Status: wire.PacketClosed, ShareCount: 4, ClaimedCount: 1, ClaimedAmount: 250}} {
 			if err := o.show(p); err != nil {
 				t.Fatal(err)
 			}

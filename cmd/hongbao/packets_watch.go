@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"hongbao/client"
+	"hongbao/wire"
 )
 
 func newPacketsWatchCommand(env environment) *cobra.Command {
@@ -45,14 +46,14 @@ const (
 
 // packetView displays the changes of a packet.
 type packetView interface {
-	show(p *client.Packet) error
+	show(p *wire.Packet) error
 	end()
 }
 
-func (t *appCommand) newView(p *client.Packet) packetView {
+func (t *appCommand) newView(p *wire.Packet) packetView {
 	switch {
 	case t.json:
-		return jsonView{t.out}
+		return jsonView{t.out, t.answer}
 	case onTerminal(t.out):
 		return barView{newBarMeter(t.out, string(p.Status), p.ShareCount)}
 	}
@@ -91,8 +92,8 @@ func (t *appCommand) watch(ctx context.Context, id string) error {
 }
 
 // printOutcome prints how a packet ended and returns the error of its exit code.
-func (t *appCommand) printOutcome(p *client.Packet) error {
-	if p.Status == client.StatusRejected {
+func (t *appCommand) printOutcome(p *wire.Packet) error {
+	if p.Status == wire.PacketRejected {
 		if p.Failure != nil {
 			return fmt.Errorf("packet %s was rejected: %s: %s", p.ID, p.Failure.Code, p.Failure.Message)
 		}
@@ -114,7 +115,7 @@ func (t *appCommand) printOutcome(p *client.Packet) error {
 // lineView prints one line per change.
 type lineView struct{ out io.Writer }
 
-func (o lineView) show(p *client.Packet) error {
+func (o lineView) show(p *wire.Packet) error {
 	return printf(o.out, "%s  %-9s  %d / %d claimed, %s; %s refunded\n",
 		time.Now().Format(time.TimeOnly), p.Status, p.ClaimedCount, p.ShareCount, formatYuan(p.ClaimedAmount), formatYuan(p.RefundedAmount))
 }
@@ -122,11 +123,14 @@ func (o lineView) show(p *client.Packet) error {
 func (lineView) end() {}
 
 // jsonView prints the packet on one line per change.
-type jsonView struct{ out io.Writer }
+type jsonView struct {
+	out    io.Writer
+	answer func() []byte
+}
 
-func (o jsonView) show(p *client.Packet) error {
+func (o jsonView) show(*wire.Packet) error {
 	var line bytes.Buffer
-	if err := json.Compact(&line, p.Raw); err != nil {
+	if err := json.Compact(&line, o.answer()); err != nil {
 		return err
 	}
 	return printJSON(o.out, line.Bytes())
@@ -137,13 +141,13 @@ func (jsonView) end() {}
 // barView is a live bar of the claimed shares.
 type barView struct{ bar *barMeter }
 
-func (o barView) show(p *client.Packet) error {
+func (o barView) show(p *wire.Packet) error {
 	o.bar.tracker.UpdateMessage(fmt.Sprintf("%s, %s claimed", p.Status, formatYuan(p.ClaimedAmount)))
 	o.bar.set(p.ClaimedCount)
 	switch p.Status {
-	case client.StatusClosed:
+	case wire.PacketClosed:
 		o.bar.tracker.MarkAsDone() // also when not every share was claimed
-	case client.StatusRejected:
+	case wire.PacketRejected:
 		o.bar.tracker.MarkAsErrored()
 	}
 	return nil
@@ -154,5 +158,5 @@ func (o barView) end() { o.bar.end() }
 // noView displays nothing; it replaces a view that has ended.
 type noView struct{}
 
-func (noView) show(*client.Packet) error { return nil }
-func (noView) end()                      {}
+func (noView) show(*wire.Packet) error { return nil }
+func (noView) end()                    {}

@@ -11,6 +11,7 @@ import (
 	"hongbao/client"
 	"hongbao/internal/money"
 	"hongbao/internal/payout"
+	"hongbao/wire"
 )
 
 // filterFlags are the filters of a list of payouts or refunds, as in the HTTP API.
@@ -99,6 +100,6 @@ func (f *filterFlags) read(cmd *cobra.Command) (client.PayoutFilter, error) {
 	if problems != nil {
 		return client.PayoutFilter{}, &usageError{problems}
 	}
-	return client.PayoutFilter{Status: client.PayoutStatus(f.status), PacketID: f.packetID, UserID: f.userID, OrderNo: f.orderNo,
+	return client.PayoutFilter{Status: wire.PayoutStatus(f.status), PacketID: f.packetID, UserID: f.userID, OrderNo: f.orderNo,
 		FailureCode: f.failureCode, OlderThan: f.olderThan, AmountMin: money.Fen(f.amountMin), AmountMax: money.Fen(f.amountMax)}, nil
 }

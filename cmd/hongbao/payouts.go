@@ -11,6 +11,7 @@ import (
 	"hongbao/client"
 	"hongbao/internal/payout"
 	"hongbao/internal/visible"
+	"hongbao/wire"
 )
 
 // newFinanceFlags returns the flags of a command for finance.
@@ -77,7 +78,7 @@ for a decision.`,
 				return err
 			}
 			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
-				fetch := func(ctx context.Context, p client.Page) (*client.List[client.Payout], error) {
+				fetch := func(ctx context.Context, p client.Page) (*wire.List[wire.Payout], error) {
 					return t.staff.ListPayouts(ctx, want, p)
 				}
 				return printList(ctx, t.appCommand, page, fetch, []any{"payout", "user", "amount", "status", "failure", "attempts", "created"},
@@ -91,11 +92,11 @@ for a decision.`,
 	return cmd
 }
 
-func payoutRow(p *client.Payout) []any {
+func payoutRow(p *wire.Payout) []any {
 	return []any{p.ID, p.UserID, formatYuan(p.Amount), p.Status, failureCode(p.Failure), p.AttemptCount, formatTime(p.CreatedAt)}
 }
 
-func failureCode(f *client.PayoutFailure) string {
+func failureCode(f *wire.PayoutFailure) string {
 	if f == nil {
 		return ""
 	}
@@ -125,7 +126,7 @@ func (t *staffCommand) showPayout(ctx context.Context, id string) error {
 		return err
 	}
 	if t.json {
-		return t.printRaw(p.Raw)
+		return t.printAnswer()
 	}
 	share := "none: share conflict"
 	if p.ShareIndex != nil {
@@ -143,9 +144,9 @@ func (t *staffCommand) showPayout(ctx context.Context, id string) error {
 }
 
 // waitsFor describes the event that a payment in a status waits for.
-var waitsFor = map[client.PayoutStatus]string{client.PayoutPending: "being sent", client.PayoutSending: "the provider's answer",
-	client.PayoutUnknown:           "the outcome of a query to the provider",
-	client.PayoutAwaitingRecipient: "the recipient to accept the money at the provider"}
+var waitsFor = map[wire.PayoutStatus]string{wire.PayoutPending: "being sent", wire.PayoutSending: "the provider's answer",
+	wire.PayoutUnknown:           "the outcome of a query to the provider",
+	wire.PayoutAwaitingRecipient: "the recipient to accept the money at the provider"}
 
 // printFacts prints a table of names and values, without the empty values.
 func (t *appCommand) printFacts(lines [][]any) {
@@ -159,7 +160,7 @@ func (t *appCommand) printFacts(lines [][]any) {
 }
 
 // printHistory prints attempts, timeline and pending activities of a payment.
-func (t *staffCommand) printHistory(attempts []client.Attempt, timeline []client.TimelineEntry, temporal client.TemporalRuns) error {
+func (t *staffCommand) printHistory(attempts []wire.Attempt, timeline []wire.TimelineEntry, temporal wire.TemporalRuns) error {
 	if len(attempts) > 0 {
 		show := newGrid(t.out, "attempt", "order number", "outcome", "code", "sent", "ended")
 		for _, a := range attempts {
@@ -169,7 +170,7 @@ func (t *staffCommand) printHistory(attempts []client.Attempt, timeline []client
 	}
 	if len(timeline) > 0 {
 		show := newGrid(t.out, "at", "who", "what happened")
-		for _, e := range client.Spans(timeline) {
+		for _, e := range wire.Spans(timeline) {
 			if e.Count > 1 {
 				e.What += fmt.Sprintf(" (%d times, last at %s)", e.Count, formatTime(e.LastAt))
 			}
@@ -194,14 +195,14 @@ func (t *staffCommand) printHistory(attempts []client.Attempt, timeline []client
 	return nil
 }
 
-func failureText(f *client.PayoutFailure) string {
+func failureText(f *wire.PayoutFailure) string {
 	if f == nil {
 		return ""
 	}
 	return f.Code + ": " + f.Message
 }
 
-func nextAction(f *client.PayoutFailure) string {
+func nextAction(f *wire.PayoutFailure) string {
 	if f == nil {
 		return ""
 	}
@@ -209,7 +210,7 @@ func nextAction(f *client.PayoutFailure) string {
 }
 
 // uiLink returns the URL of a workflow in the Temporal UI, or "" when none is configured.
-func uiLink(w client.WorkflowLink) string {
+func uiLink(w wire.WorkflowLink) string {
 	if !strings.HasPrefix(w.URL, "http://") && !strings.HasPrefix(w.URL, "https://") {
 		return ""
 	}
@@ -220,7 +221,7 @@ func uiLink(w client.WorkflowLink) string {
 const dryRunReason = "dry run"
 
 // retryText describes the effect of a retry now, or "" for a status that permits none.
-func retryText(status client.PayoutStatus, would client.RetryPreview) string {
+func retryText(status wire.PayoutStatus, would wire.RetryPreview) string {
 	if !would.Possible && !retryable(status) {
 		return ""
 	}
@@ -242,15 +243,15 @@ func retryText(status client.PayoutStatus, would client.RetryPreview) string {
 }
 
 // orderNumberReason says why a retry sends its order number, or "" when it sends none.
-func orderNumberReason(status client.PayoutStatus, would client.RetryPreview) string {
+func orderNumberReason(status wire.PayoutStatus, would wire.RetryPreview) string {
 	switch {
 	case would.OrderNo == nil:
 		return ""
 	case would.SameOrderNo:
 		return "the provider never received it"
-	case status == client.PayoutReturned:
+	case status == wire.PayoutReturned:
 		return "the last one was returned"
-	case !retryable(status) || status == client.PayoutUnknown:
+	case !retryable(status) || status == wire.PayoutUnknown:
 		return "the provider's memory of the last one has ended"
 	}
 	if number, err := payout.Parse(*would.OrderNo); err == nil && number.Attempt == 1 {
@@ -262,7 +263,7 @@ func orderNumberReason(status client.PayoutStatus, would client.RetryPreview) st
 // completePayouts completes the newest payouts that wait for a decision.
 func completePayouts(env environment, f *staffFlags) cobra.CompletionFunc {
 	return completeItems(env, f, func(ctx context.Context, t *staffCommand) (found []cobra.Completion, err error) {
-		list, err := t.staff.ListPayouts(ctx, client.PayoutFilter{Status: client.PayoutFailed}, client.Page{Limit: 20})
+		list, err := t.staff.ListPayouts(ctx, client.PayoutFilter{Status: wire.PayoutFailed}, client.Page{Limit: 20})
 		if err != nil {
 			return nil, err
 		}

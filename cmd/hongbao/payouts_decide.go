@@ -8,10 +8,11 @@ import (
 
 	"hongbao/client"
 	"hongbao/internal/payout"
+	"hongbao/wire"
 )
 
 // payoutDecision is a client method that decides about one payout.
-type payoutDecision func(*client.Staff, context.Context, string, client.DecisionRequest) (*client.Decided, error)
+type payoutDecision func(*client.Staff, context.Context, string, wire.Reason, ...client.Key) (*wire.Decided, error)
 
 // newPayoutDecision returns a command that decides about one payout.
 func newPayoutDecision(env environment, verb, short, long string, decide payoutDecision) *cobra.Command {
@@ -25,7 +26,7 @@ func newPayoutDecision(env environment, verb, short, long string, decide payoutD
 		ValidArgsFunction: completePayouts(env, &f),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
-				done, err := decide(t.staff, ctx, args[0], f.decision())
+				done, err := decide(t.staff, ctx, args[0], f.decision(), client.Key(f.idempotencyKey))
 				if err != nil {
 					return err
 				}
@@ -38,8 +39,8 @@ func newPayoutDecision(env environment, verb, short, long string, decide payoutD
 }
 
 // decision returns the request of a decision from the flags.
-func (f *staffFlags) decision() client.DecisionRequest {
-	return client.DecisionRequest{IdempotencyKey: f.idempotencyKey, Reason: f.reason}
+func (f *staffFlags) decision() wire.Reason {
+	return wire.Reason{Reason: f.reason}
 }
 
 func newPayoutMarkPaidCommand(env environment) *cobra.Command {
@@ -59,8 +60,8 @@ to approve. A success that the provider reports later is a break.`,
 				return &usageError{missingFlag("evidence")}
 			}
 			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
-				done, err := t.staff.MarkPayoutPaid(ctx, args[0], client.MarkPaidRequest{IdempotencyKey: f.idempotencyKey, Reason: f.reason,
-					Evidence: evidence})
+				done, err := t.staff.MarkPayoutPaid(ctx, args[0], wire.MarkPaid{Reason: f.reason,
+					Evidence: evidence}, client.Key(f.idempotencyKey))
 				if err != nil {
 					return err
 				}
@@ -79,17 +80,17 @@ func addEvidence(cmd *cobra.Command, evidence *string) {
 }
 
 // printPayoutDecision prints a decision about a payout.
-func (t *staffCommand) printPayoutDecision(d *client.Decided) error {
-	return t.printDecision(d.Raw, d.Decision, d.Approval, fmt.Sprintf("payout %s of %s to %s is %s", d.Payout.ID, formatYuan(d.Payout.Amount),
+func (t *staffCommand) printPayoutDecision(d *wire.Decided) error {
+	return t.printDecision(d.Decision, d.Approval, fmt.Sprintf("payout %s of %s to %s is %s", d.Payout.ID, formatYuan(d.Payout.Amount),
 		d.Payout.UserID, d.Payout.Status))
 }
 
 // printDecision prints a decision and the approval that it waits for. It returns errNeedsApproval in that case.
-func (t *staffCommand) printDecision(raw []byte, d client.Decision, waits *client.Approval, about string) error {
+func (t *staffCommand) printDecision(d wire.Decision, waits *wire.Approval, about string) error {
 	var err error
 	switch {
 	case t.json:
-		err = t.printRaw(raw)
+		err = t.printAnswer()
 	case waits != nil:
 		err = printf(t.out, "%s is requested; no money has moved: %s.\nA second person has to approve by %s:\n  hongbao approvals approve %s "+
 			"--reason ...\n",
@@ -105,7 +106,7 @@ func (t *staffCommand) printDecision(raw []byte, d client.Decision, waits *clien
 	return err
 }
 
-func decisionName(d client.Decision) string {
+func decisionName(d wire.Decision) string {
 	switch d.Kind {
 	case "retry":
 		return "Paying again"

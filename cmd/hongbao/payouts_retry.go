@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"hongbao/client"
+	"hongbao/wire"
 )
 
 // retryFlags are the flags of "payouts retry" and "refunds retry", for one and for many.
@@ -105,11 +106,11 @@ func (f *retryFlags) retry(cmd *cobra.Command, env environment, args []string) e
 		case dry:
 			return r.previewOne(ctx, args[0])
 		}
-		return f.of.decide(ctx, t, args[0], client.RetryRequest{IdempotencyKey: f.idempotencyKey, Reason: f.reason, Evidence: f.evidence})
+		return f.of.decide(ctx, t, args[0], wire.Retry{Reason: f.reason, Evidence: f.evidence}, client.Key(f.idempotencyKey))
 	})
 }
 
 // retryable reports whether a status may permit a retry.
-func retryable(s client.PayoutStatus) bool {
-	return s == client.PayoutFailed || s == client.PayoutReturned || s == client.PayoutUnknown
+func retryable(s wire.PayoutStatus) bool {
+	return s == wire.PayoutFailed || s == wire.PayoutReturned || s == wire.PayoutUnknown
 }

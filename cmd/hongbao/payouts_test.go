@@ -16,6 +16,7 @@ import (
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
 	"hongbao/internal/visible"
+	"hongbao/wire"
 )
 
 func moneyOf(fen int64) money.Fen { return money.Fen(fen) }
@@ -159,7 +160,7 @@ func (d *staffStack) testMend(t *testing.T) {
 		t.Errorf("nothing to retry:\n%s", out)
 	}
 	out, _ = d.sh(exitOK, "payouts", "ask", id, "--reason", "to be sure", "--json")
-	var asked client.Decided
+	var asked wire.Decided
 	if err := json.Unmarshal([]byte(out), &asked); err != nil || asked.Decision.Kind != "ask" || asked.Payout.ID != id {
 		t.Errorf("%v: %s", err, out)
 	}
@@ -221,7 +222,7 @@ func (d *staffStack) testTwoPersons(t *testing.T) {
 	contains(t, errs, "not_retryable")
 
 	out, _ = d.sh(exitWaiting, "payouts", "cancel", gone, "--reason", "recipient is gone", "--json")
-	var decided client.Decided
+	var decided wire.Decided
 	if err := json.Unmarshal([]byte(out), &decided); err != nil || decided.Approval == nil || decided.Decision.Status != "waiting" {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -450,8 +451,8 @@ func (d *staffStack) testLostAnswer(t *testing.T) {
 func (d *staffStack) refused(key, sender string) (packetID, refund string) {
 	d.t.Helper()
 	ctx := d.t.Context()
-	request := client.CreateRequest{IdempotencyKey: key, SenderID: sender, TotalAmount: 300, ShareCount: 3, Split: client.SplitEqual}
-	made, err := d.client.Create(ctx, request)
+	request := wire.CreatePacket{SenderID: sender, TotalAmount: 300, ShareCount: 3, Split: wire.SplitEqual}
+	made, err := d.client.Create(ctx, request, client.Key(key))
 	d.check(err)
 	d.check(d.stack.Fund(ctx, made.ID))
 	d.faults(`{"rules":[{"op":"refund","kind":"decline","rate":1}]}`)
@@ -532,9 +533,9 @@ func (d *staffStack) testRefunds(t *testing.T) {
 	_, errs := d.sh(exitRefused, "refunds", "retry", refund, "--reason", "again")
 	contains(t, errs, "decision_pending")
 	out, _ = d.sh(exitOK, "approvals", "list", "--status", "waiting", "--all", "--json")
-	var page struct{ Items []client.ApprovalItem }
+	var page struct{ Items []wire.ApprovalItem }
 	d.check(json.Unmarshal([]byte(out), &page))
-	i := slices.IndexFunc(page.Items, func(a client.ApprovalItem) bool { return a.Refund != nil })
+	i := slices.IndexFunc(page.Items, func(a wire.ApprovalItem) bool { return a.Refund != nil })
 	out, _ = d.shAs(d.as("HONGBAO_FINANCE_KEY", d.second), exitOK, "approvals", "reject", page.Items[i].ID, "--reason", "no cash")
 	contains(t, out, "refund "+refund+" is failed")
 	out, _ = d.sh(exitOK, "refunds", "retry", refund, "--reason", "provider was wrong")
@@ -603,7 +604,7 @@ func (d *staffStack) testHostile(t *testing.T) {
 	for _, text := range []string{out, out2, out3, out4} {
 		harmless(t, text)
 	}
-	var p client.Payout
+	var p wire.Payout
 	if err := json.Unmarshal([]byte(out4), &p); err != nil || p.UserID != user {
 		t.Errorf("%v: for programs it is as it was: %q", err, p.UserID)
 	}

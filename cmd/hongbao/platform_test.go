@@ -12,11 +12,11 @@ import (
 	"sync"
 	"testing"
 
-	"hongbao/client"
 	"hongbao/internal/devstack"
 	"hongbao/internal/devstack/stacktest"
 	"hongbao/internal/money"
 	"hongbao/test/wait"
+	"hongbao/wire"
 )
 
 // platform is API, worker and sandbox provider, run as main would, on real Redis,
@@ -150,10 +150,10 @@ func (p *platform) call(t *testing.T, method, url, key string, body any, header 
 // packet creates a packet and waits until it is open.
 func (p *platform) packet(t *testing.T, key string, shares int) (id string) {
 	t.Helper()
-	var made client.Packet
+	var made wire.Packet
 	wait.Until(t, "a packet is open", func() bool {
 		_, text := p.call(t, http.MethodPost, "http://"+p.public+"/v1/packets", p.keys.App,
-			client.CreateRequest{SenderID: "sender", TotalAmount: money.Fen(shares) * 100, ShareCount: shares, ExpiresInSeconds: 600},
+			wire.CreatePacket{SenderID: "sender", TotalAmount: money.Fen(shares) * 100, ShareCount: shares, ExpiresInSeconds: 600},
 			map[string]string{"Idempotency-Key": key})
 		return json.Unmarshal([]byte(text), &made) == nil && made.Status == "open"
 	})

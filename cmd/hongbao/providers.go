@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"hongbao/client"
+	"hongbao/wire"
 )
 
 // newOpsFlags returns the flags of a command for operations.
@@ -35,11 +36,11 @@ func newProvidersListCommand(env environment) *cobra.Command {
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
-				fetch := func(ctx context.Context, _ client.Page) (*client.List[client.Provider], error) {
+				fetch := func(ctx context.Context, _ client.Page) (*wire.List[wire.PaymentProvider], error) {
 					return t.staff.ListProviders(ctx)
 				}
 				return printList(ctx, t.appCommand, pageFlags{}, fetch, []any{"provider", "held", "by", "why", "since", "per second"},
-					func(p *client.Provider) []any {
+					func(p *wire.PaymentProvider) []any {
 						row := []any{p.Name, "no", "", "", "", "no limit"}
 						if p.Hold != nil {
 							row = []any{p.Name, "HELD", p.Hold.By, p.Hold.Reason, formatTime(p.Hold.Since), "no limit"}
@@ -57,7 +58,7 @@ func newProvidersListCommand(env environment) *cobra.Command {
 }
 
 // holdDecision is a client method that holds or releases a provider.
-type holdDecision func(*client.Staff, context.Context, string, client.HoldRequest) (*client.Provider, error)
+type holdDecision func(*client.Staff, context.Context, string, wire.Reason, ...client.Key) (*wire.PaymentProvider, error)
 
 func newHoldCommand(env environment, verb, short, long string, do holdDecision) *cobra.Command {
 	f := newOpsFlags()
@@ -79,12 +80,12 @@ func newHoldCommand(env environment, verb, short, long string, do holdDecision) 
 		}),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
-				p, err := do(t.staff, ctx, args[0], client.HoldRequest{IdempotencyKey: f.idempotencyKey, Reason: f.reason})
+				p, err := do(t.staff, ctx, args[0], wire.Reason{Reason: f.reason}, client.Key(f.idempotencyKey))
 				switch {
 				case err != nil:
 					return err
 				case t.json:
-					return t.printRaw(p.Raw)
+					return t.printAnswer()
 				case p.Hold != nil:
 					return printf(t.out, "%s is on hold since %s: %s (%s).\n", p.Name, formatTime(p.Hold.Since), p.Hold.Reason, p.Hold.By)
 				}

@@ -13,6 +13,7 @@ import (
 	"hongbao/client"
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
+	"hongbao/wire"
 )
 
 func newReconcileCommand(env environment) *cobra.Command {
@@ -61,12 +62,12 @@ func newReconcileListCommand(env environment) *cobra.Command {
 				return err
 			}
 			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
-				fetch := func(ctx context.Context, p client.Page) (*client.List[client.Reconciliation], error) {
+				fetch := func(ctx context.Context, p client.Page) (*wire.List[wire.Reconciliation], error) {
 					return t.staff.ListReconciliations(ctx, filter, p)
 				}
 				columns := []any{"reconciliation", "provider", "day", "status", "lines", "matched", "repaired", "breaks", "asked by", "asked at",
 					"error"}
-				return printList(ctx, t.appCommand, page, fetch, columns, func(r *client.Reconciliation) []any {
+				return printList(ctx, t.appCommand, page, fetch, columns, func(r *wire.Reconciliation) []any {
 					return []any{r.ID, r.Provider, r.Date, r.Status, r.Lines, r.Matched, r.Repaired, r.Breaks, r.RequestedBy, formatTime(r.CreatedAt),
 						truncate(optionalText(r.Error))}
 				})
@@ -86,7 +87,7 @@ func newReconcileListCommand(env environment) *cobra.Command {
 }
 
 func newReconcileStartCommand(env environment) *cobra.Command {
-	f, want, wait := newFinanceFlags(), client.ReconcileRequest{}, false
+	f, want, wait := newFinanceFlags(), wire.ReconcileRequest{}, false
 	f.timeout = reconciliationWait
 	cmd := &cobra.Command{
 		Use:   "start --reason <text>",
@@ -99,15 +100,15 @@ Exit code with --wait: 0 no breaks; 1 breaks, or the statement could not be read
 		Example: "  hongbao reconcile start --date 2026-02-17 --reason 'provider announced corrections' --wait",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkDay(want.Date); err != nil {
+			if err := checkDay(string(want.Date)); err != nil {
 				return err
 			}
 			if !wait && !cmd.Flags().Changed("timeout") {
 				f.timeout = time.Minute // the request returns at once
 			}
 			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
-				want.Reason, want.IdempotencyKey = f.reason, f.idempotencyKey
-				r, err := t.staff.Reconcile(ctx, want)
+				want.Reason = f.reason
+				r, err := t.staff.Reconcile(ctx, want, client.Key(f.idempotencyKey))
 				if err != nil {
 					return err
 				}
@@ -121,7 +122,7 @@ Exit code with --wait: 0 no breaks; 1 breaks, or the statement could not be read
 	f.add(cmd, true)
 	cmd.Flags().Lookup("timeout").Usage = "give up after this `duration`, without --wait after 1m; 0 = never"
 	flags := cmd.Flags()
-	flags.StringVar(&want.Date, "date", "", "`day` to compare, YYYY-MM-DD in the time zone of the statement; default: today")
+	flags.StringVar((*string)(&want.Date), "date", "", "`day` to compare, YYYY-MM-DD in the time zone of the statement; default: today")
 	flags.StringVar(&want.Provider, "provider", "", "`name` of the provider; default: the only one")
 	flags.BoolVar(&wait, "wait", false, "wait for the end, up to --timeout, and list the breaks")
 	for _, name := range []string{"date", "provider", "wait"} {
@@ -139,7 +140,7 @@ const (
 )
 
 // awaitReconciliation waits for the end of a reconciliation and prints it.
-func (t *staffCommand) awaitReconciliation(ctx context.Context, r *client.Reconciliation) error {
+func (t *staffCommand) awaitReconciliation(ctx context.Context, r *wire.Reconciliation) error {
 	for r.EndedAt == nil {
 		if err := sleep(ctx, reconciliationPause); err != nil {
 			return fmt.Errorf("reconciliation %s is still %s; for its end run hongbao reconcile show %s: %w", r.ID, r.Status, r.ID, err)
@@ -153,16 +154,16 @@ func (t *staffCommand) awaitReconciliation(ctx context.Context, r *client.Reconc
 	if err := t.showReconciliation(ctx, r); err != nil {
 		return err
 	}
-	if r.Status != string(staff.ReconciliationDone) || r.Breaks > 0 {
+	if r.Status != wire.ReconciliationDone || r.Breaks > 0 {
 		return errReported
 	}
 	return nil
 }
 
 // printReconciliation prints a reconciliation.
-func (t *staffCommand) printReconciliation(r *client.Reconciliation) error {
+func (t *staffCommand) printReconciliation(r *wire.Reconciliation) error {
 	if t.json {
-		return t.printRaw(r.Raw)
+		return t.printAnswer()
 	}
 	provisional := ""
 	if r.Provisional {
@@ -208,7 +209,7 @@ func newReconcileShowCommand(env environment) *cobra.Command {
 }
 
 // showReconciliation prints a reconciliation with its breaks.
-func (t *staffCommand) showReconciliation(ctx context.Context, r *client.Reconciliation) error {
+func (t *staffCommand) showReconciliation(ctx context.Context, r *wire.Reconciliation) error {
 	if err := t.printReconciliation(r); err != nil || t.json {
 		return err
 	}
@@ -228,7 +229,7 @@ func (t *staffCommand) showReconciliation(ctx context.Context, r *client.Reconci
 
 var breakColumns = []any{"break", "kind", "packet", "order number", "amount", "detail", "seen", "since", "resolved by", "how"}
 
-func breakRow(b *client.Break) []any {
+func breakRow(b *wire.Break) []any {
 	sum, by, how := "", "", ""
 	if about := cmp.Or(b.Amount, b.PaymentAmount); about != nil {
 		sum = formatYuan(*about)
@@ -257,7 +258,7 @@ func newReconcileBreaksCommand(env environment) *cobra.Command {
 				filter.Resolved = new(bool)
 			}
 			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
-				fetch := func(ctx context.Context, p client.Page) (*client.List[client.Break], error) {
+				fetch := func(ctx context.Context, p client.Page) (*wire.List[wire.Break], error) {
 					return t.staff.ListBreaks(ctx, filter, p)
 				}
 				return printList(ctx, t.appCommand, page, fetch, breakColumns, breakRow)
@@ -302,20 +303,20 @@ its next retry needs two persons. The break is resolved when the decision has ta
 		Args: breakID.arg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
-				r := client.ResolveRequest{IdempotencyKey: f.idempotencyKey, Reason: f.reason, Outcome: outcome, Evidence: evidence}
+				r := wire.ResolveBreak{Reason: f.reason, Outcome: outcome, Evidence: evidence}
 				if r.States() {
-					done, err := t.staff.DecideBreak(ctx, args[0], r)
+					done, err := t.staff.DecideBreak(ctx, args[0], r, client.Key(f.idempotencyKey))
 					if err != nil {
 						return err
 					}
-					return t.printDecision(done.Raw, done.Decision, done.Approval, aboutPayment(done.Payout, done.Refund))
+					return t.printDecision(done.Decision, done.Approval, aboutPayment(done.Payout, done.Refund))
 				}
-				b, err := t.staff.ResolveBreak(ctx, args[0], r)
+				b, err := t.staff.ResolveBreak(ctx, args[0], r, client.Key(f.idempotencyKey))
 				if err != nil {
 					return err
 				}
 				if t.json {
-					return t.printRaw(b.Raw)
+					return t.printAnswer()
 				}
 				return printf(t.out, "Break %s (%s) is resolved since %s by %s: %s\n", b.ID, b.Kind, formatTime(b.Resolved.At), b.Resolved.By,
 					b.Resolved.Reason)

@@ -8,6 +8,7 @@ import (
 
 	"hongbao/client"
 	"hongbao/internal/visible"
+	"hongbao/wire"
 )
 
 func newRefundsCommand(env environment) *cobra.Command {
@@ -48,11 +49,11 @@ func newRefundsListCommand(env environment) *cobra.Command {
 				return err
 			}
 			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
-				fetch := func(ctx context.Context, p client.Page) (*client.List[client.Refund], error) {
+				fetch := func(ctx context.Context, p client.Page) (*wire.List[wire.Refund], error) {
 					return t.staff.ListRefunds(ctx, client.RefundFilter(want), p)
 				}
 				return printList(ctx, t.appCommand, page, fetch, []any{"refund", "kind", "sender", "amount", "status", "failure", "created"},
-					func(r *client.Refund) []any {
+					func(r *wire.Refund) []any {
 						return []any{r.ID, r.Kind, r.UserID, formatYuan(r.Amount), r.Status, failureCode(r.Failure), formatTime(r.CreatedAt)}
 					})
 			})
@@ -79,7 +80,7 @@ func newRefundsShowCommand(env environment) *cobra.Command {
 					return err
 				}
 				if t.json {
-					return t.printRaw(r.Raw)
+					return t.printAnswer()
 				}
 				t.printFacts([][]any{
 					{"refund", r.ID}, {"packet", r.PacketID}, {"kind", r.Kind}, {"of payout", optionalText(r.PayoutID)}, {"sender", r.UserID},
@@ -113,7 +114,7 @@ filters select, like "hongbao payouts retry": without --yes it is a dry run.`,
 }
 
 // refundDecision is a client method that decides about one refund.
-type refundDecision func(*client.Staff, context.Context, string, client.DecisionRequest) (*client.DecidedRefund, error)
+type refundDecision func(*client.Staff, context.Context, string, wire.Reason, ...client.Key) (*wire.DecidedRefund, error)
 
 // newRefundDecision returns a command that decides about one refund.
 func newRefundDecision(env environment, verb, short, long string, decide refundDecision) *cobra.Command {
@@ -127,7 +128,7 @@ func newRefundDecision(env environment, verb, short, long string, decide refundD
 		ValidArgsFunction: completeRefunds(env, &f),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
-				done, err := decide(t.staff, ctx, args[0], f.decision())
+				done, err := decide(t.staff, ctx, args[0], f.decision(), client.Key(f.idempotencyKey))
 				if err != nil {
 					return err
 				}
@@ -153,8 +154,8 @@ func newRefundsMarkPaidCommand(env environment) *cobra.Command {
 				return &usageError{missingFlag("evidence")}
 			}
 			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
-				done, err := t.staff.MarkRefundPaid(ctx, args[0], client.MarkPaidRequest{IdempotencyKey: f.idempotencyKey, Reason: f.reason,
-					Evidence: evidence})
+				done, err := t.staff.MarkRefundPaid(ctx, args[0], wire.MarkPaid{Reason: f.reason,
+					Evidence: evidence}, client.Key(f.idempotencyKey))
 				if err != nil {
 					return err
 				}
@@ -167,14 +168,14 @@ func newRefundsMarkPaidCommand(env environment) *cobra.Command {
 	return cmd
 }
 
-func (t *staffCommand) printRefundDecision(d *client.DecidedRefund) error {
-	return t.printDecision(d.Raw, d.Decision, d.Approval, fmt.Sprintf("refund %s of %s to %s is %s", d.Refund.ID, formatYuan(d.Refund.Amount),
+func (t *staffCommand) printRefundDecision(d *wire.DecidedRefund) error {
+	return t.printDecision(d.Decision, d.Approval, fmt.Sprintf("refund %s of %s to %s is %s", d.Refund.ID, formatYuan(d.Refund.Amount),
 		d.Refund.UserID, d.Refund.Status))
 }
 
 func completeRefunds(env environment, f *staffFlags) cobra.CompletionFunc {
 	return completeItems(env, f, func(ctx context.Context, t *staffCommand) (found []cobra.Completion, err error) {
-		list, err := t.staff.ListRefunds(ctx, client.RefundFilter{Status: client.PayoutFailed}, client.Page{Limit: 20})
+		list, err := t.staff.ListRefunds(ctx, client.RefundFilter{Status: wire.PayoutFailed}, client.Page{Limit: 20})
 		if err != nil {
 			return nil, err
 		}

@@ -8,58 +8,59 @@ import (
 
 	"hongbao/client"
 	"hongbao/internal/money"
+	"hongbao/wire"
 )
 
 // retryKind holds what differs between retries of payouts and of refunds.
 type retryKind struct {
 	one, many string
 	id        idForm
-	statuses  []client.PayoutStatus // selected without --status
+	statuses  []wire.PayoutStatus // selected without --status
 	// list iterates over the items that match the filters, newest first.
 	list func(context.Context, *client.Staff, client.PayoutFilter) iter.Seq2[retryItem, error]
 	// show reads one item with the effect of a retry.
-	show func(context.Context, *client.Staff, string) (retryItem, client.RetryPreview, error)
+	show func(context.Context, *client.Staff, string) (retryItem, wire.RetryPreview, error)
 	// wouldRetry is a dry run for at most previewStep ids.
-	wouldRetry func(context.Context, *client.Staff, []string) (map[string]client.BulkItem, error)
+	wouldRetry func(context.Context, *client.Staff, []string) (map[string]wire.BulkItem, error)
 	// retry retries one item and returns the approval that it waits for, or nil.
-	retry func(context.Context, *client.Staff, string, client.RetryRequest) (*client.Approval, error)
+	retry func(context.Context, *client.Staff, string, wire.Retry, client.Key) (*wire.Approval, error)
 	// decide retries one item and prints the decision.
-	decide func(context.Context, *staffCommand, string, client.RetryRequest) error
+	decide func(context.Context, *staffCommand, string, wire.Retry, client.Key) error
 }
 
 var payoutRetries = retryKind{
 	one: "payout", many: "payouts", id: payoutID,
-	statuses: []client.PayoutStatus{client.PayoutFailed, client.PayoutReturned},
+	statuses: []wire.PayoutStatus{wire.PayoutFailed, wire.PayoutReturned},
 	list: func(ctx context.Context, s *client.Staff, f client.PayoutFilter) iter.Seq2[retryItem, error] {
 		return itemsOf(s.Payouts(ctx, f), itemOfPayout)
 	},
-	show: func(ctx context.Context, s *client.Staff, id string) (retryItem, client.RetryPreview, error) {
+	show: func(ctx context.Context, s *client.Staff, id string) (retryItem, wire.RetryPreview, error) {
 		p, err := s.Payout(ctx, id)
 		if err != nil {
-			return retryItem{}, client.RetryPreview{}, err
+			return retryItem{}, wire.RetryPreview{}, err
 		}
 		return itemOfPayout(&p.Payout), p.Retry, nil
 	},
-	wouldRetry: func(ctx context.Context, s *client.Staff, ids []string) (map[string]client.BulkItem, error) {
-		dry, err := s.RetryPayouts(ctx, client.BulkRetryRequest{Filter: client.BulkFilter{PayoutIDs: ids}, Reason: dryRunReason, DryRun: true})
+	wouldRetry: func(ctx context.Context, s *client.Staff, ids []string) (map[string]wire.BulkItem, error) {
+		dry, err := s.RetryPayouts(ctx, wire.BulkRetry{Filter: wire.BulkFilter{IDs: ids}, Reason: dryRunReason, DryRun: true})
 		if err != nil {
 			return nil, err
 		}
-		results := map[string]client.BulkItem{}
+		results := map[string]wire.BulkItem{}
 		for _, item := range dry.Items {
-			results[item.PayoutID] = item
+			results[item.ID] = item
 		}
 		return results, nil
 	},
-	retry: func(ctx context.Context, s *client.Staff, id string, r client.RetryRequest) (*client.Approval, error) {
-		done, err := s.RetryPayout(ctx, id, r)
+	retry: func(ctx context.Context, s *client.Staff, id string, r wire.Retry, key client.Key) (*wire.Approval, error) {
+		done, err := s.RetryPayout(ctx, id, r, key)
 		if err != nil {
 			return nil, err
 		}
 		return done.Approval, nil
 	},
-	decide: func(ctx context.Context, t *staffCommand, id string, r client.RetryRequest) error {
-		done, err := t.staff.RetryPayout(ctx, id, r)
+	decide: func(ctx context.Context, t *staffCommand, id string, r wire.Retry, key client.Key) error {
+		done, err := t.staff.RetryPayout(ctx, id, r, key)
 		if err != nil {
 			return err
 		}
@@ -72,34 +73,34 @@ var refundRetries = retryKind{
 	list: func(ctx context.Context, s *client.Staff, f client.PayoutFilter) iter.Seq2[retryItem, error] {
 		return itemsOf(s.Refunds(ctx, client.RefundFilter(f)), itemOfRefund)
 	},
-	show: func(ctx context.Context, s *client.Staff, id string) (retryItem, client.RetryPreview, error) {
+	show: func(ctx context.Context, s *client.Staff, id string) (retryItem, wire.RetryPreview, error) {
 		r, err := s.Refund(ctx, id)
 		if err != nil {
-			return retryItem{}, client.RetryPreview{}, err
+			return retryItem{}, wire.RetryPreview{}, err
 		}
 		return itemOfRefund(&r.Refund), r.Retry, nil
 	},
-	wouldRetry: func(ctx context.Context, s *client.Staff, ids []string) (map[string]client.BulkItem, error) {
-		dry, err := s.RetryRefunds(ctx, client.BulkRefundRequest{Filter: client.BulkRefundFilter{RefundIDs: ids}, Reason: dryRunReason,
+	wouldRetry: func(ctx context.Context, s *client.Staff, ids []string) (map[string]wire.BulkItem, error) {
+		dry, err := s.RetryRefunds(ctx, wire.BulkRefundRetry{Filter: wire.BulkRefundFilter{IDs: ids}, Reason: dryRunReason,
 			DryRun: true})
 		if err != nil {
 			return nil, err
 		}
-		results := map[string]client.BulkItem{}
+		results := map[string]wire.BulkItem{}
 		for _, item := range dry.Items {
-			results[item.RefundID] = client.BulkItem{Result: item.Result, Code: item.Code, OrderNo: item.OrderNo, SameOrderNo: item.SameOrderNo}
+			results[item.ID] = wire.BulkItem{Result: item.Result, Code: item.Code, OrderNo: item.OrderNo, SameOrderNo: item.SameOrderNo}
 		}
 		return results, nil
 	},
-	retry: func(ctx context.Context, s *client.Staff, id string, r client.RetryRequest) (*client.Approval, error) {
-		done, err := s.RetryRefund(ctx, id, r)
+	retry: func(ctx context.Context, s *client.Staff, id string, r wire.Retry, key client.Key) (*wire.Approval, error) {
+		done, err := s.RetryRefund(ctx, id, r, key)
 		if err != nil {
 			return nil, err
 		}
 		return done.Approval, nil
 	},
-	decide: func(ctx context.Context, t *staffCommand, id string, r client.RetryRequest) error {
-		done, err := t.staff.RetryRefund(ctx, id, r)
+	decide: func(ctx context.Context, t *staffCommand, id string, r wire.Retry, key client.Key) error {
+		done, err := t.staff.RetryRefund(ctx, id, r, key)
 		if err != nil {
 			return err
 		}
@@ -107,11 +108,11 @@ var refundRetries = retryKind{
 	},
 }
 
-func itemOfPayout(p *client.Payout) retryItem {
+func itemOfPayout(p *wire.Payout) retryItem {
 	return retryItem{PayoutID: p.ID, UserID: p.UserID, Amount: p.Amount, Status: p.Status, Failure: failureCode(p.Failure)}
 }
 
-func itemOfRefund(r *client.Refund) retryItem {
+func itemOfRefund(r *wire.Refund) retryItem {
 	return retryItem{RefundID: r.ID, UserID: r.UserID, Amount: r.Amount, Status: r.Status, Failure: failureCode(r.Failure)}
 }
 
@@ -132,18 +133,18 @@ func itemsOf[T any](list iter.Seq2[*T, error], of func(*T) retryItem) iter.Seq2[
 
 // retryItem is the result, or the expected result, of the retry of one payout or refund.
 type retryItem struct {
-	PayoutID    string              `json:"payout_id,omitempty"` // one of these two
-	RefundID    string              `json:"refund_id,omitempty"`
-	UserID      string              `json:"user_id"`
-	Amount      money.Fen           `json:"amount"`
-	Status      client.PayoutStatus `json:"status"` // when it was selected
-	Failure     string              `json:"failure_code"`
-	Result      string              `json:"result"` // a result of the API, selected (not checked), or not_tried
-	Code        *string             `json:"code"`   // cause of skipped
-	OrderNo     *string             `json:"order_no"`
-	SameOrderNo bool                `json:"same_order_no"`
-	Why         string              `json:"why,omitempty"` // reason of the order number
-	ApprovalID  *string             `json:"approval_id"`
+	PayoutID    string            `json:"payout_id,omitempty"` // one of these two
+	RefundID    string            `json:"refund_id,omitempty"`
+	UserID      string            `json:"user_id"`
+	Amount      money.Fen         `json:"amount"`
+	Status      wire.PayoutStatus `json:"status"` // when it was selected
+	Failure     string            `json:"failure_code"`
+	Result      string            `json:"result"` // a result of the API, selected (not checked), or not_tried
+	Code        *string           `json:"code"`   // cause of skipped
+	OrderNo     *string           `json:"order_no"`
+	SameOrderNo bool              `json:"same_order_no"`
+	Why         string            `json:"why,omitempty"` // reason of the order number
+	ApprovalID  *string           `json:"approval_id"`
 }
 
 // retryReport is the result, or the expected result, of a retry of many.
@@ -180,7 +181,7 @@ func (m *retryReport) plan(item retryItem) {
 // setOrderNumber sets the order number that a retry sends, and its reason.
 func (i *retryItem) setOrderNumber(orderNo *string, same bool) {
 	i.OrderNo, i.SameOrderNo = orderNo, same
-	i.Why = orderNumberReason(i.Status, client.RetryPreview{OrderNo: orderNo, SameOrderNo: same})
+	i.Why = orderNumberReason(i.Status, wire.RetryPreview{OrderNo: orderNo, SameOrderNo: same})
 }
 
 // previewStep is the number of ids in one dry run of the API: a quarter of what it takes, because it reads them one by one
@@ -250,7 +251,7 @@ func (t retrier) preview(ctx context.Context, m *retryReport) error {
 // that fails again is not selected a second time.
 func (t retrier) retryMany(ctx context.Context, f client.PayoutFilter, key string, dry bool) error {
 	m := &retryReport{DryRun: dry, Items: []retryItem{}, advice: "add --yes and --reason to decide"}
-	statuses := []client.PayoutStatus{f.Status}
+	statuses := []wire.PayoutStatus{f.Status}
 	if f.Status == "" {
 		statuses = t.of.statuses
 	}
@@ -294,9 +295,9 @@ func (t retrier) decideMany(ctx context.Context, m *retryReport) error {
 	}
 	for i := range m.Items {
 		item := &m.Items[i]
-		waits, err := t.of.retry(ctx, t.staff, item.id(), client.RetryRequest{IdempotencyKey: m.Key, Reason: t.flags.reason})
+		waits, err := t.of.retry(ctx, t.staff, item.id(), wire.Retry{Reason: t.flags.reason}, client.Key(m.Key))
 		switch {
-		case client.IsCode(err, client.CodeNotRetryable, client.CodeDecisionPending, client.CodeHeld):
+		case client.IsCode(err, wire.CodeNotRetryable, wire.CodeDecisionPending, wire.CodeHeld):
 			p, _ := errors.AsType[*client.Problem](err)
 			code := string(p.Code)
 			item.Result, item.Code = resultSkipped, &code

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"testing"
 
-	"hongbao/client"
 	"hongbao/test/wait"
+	"hongbao/wire"
 )
 
 // TestGrabStormAfterRestart: while many payouts are returned at once, which takes the
@@ -31,7 +31,7 @@ func TestGrabStormAfterRestart(t *testing.T) {
 	looks, back := 0, 0
 	wait.Until(t, "all payouts are returned and booked", func() bool {
 		status, text := p.call(t, http.MethodGet, "http://"+p.public+"/v1/packets/"+packet+"/proof", p.keys.App, nil, nil)
-		var proof client.Proof
+		var proof wire.Proof
 		if err := json.Unmarshal([]byte(text), &proof); status != http.StatusOK || err != nil || !proof.Balanced {
 			t.Errorf("look %d: %d %s", looks, status, text)
 		}

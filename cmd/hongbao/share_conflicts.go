@@ -8,12 +8,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"hongbao/client"
+	"hongbao/wire"
 )
 
 // conflictFlags are the flags of a decision about many share conflicts.
 type conflictFlags struct {
 	staffFlags
-	filter client.BulkConflictFilter
+	filter wire.BulkConflictFilter
 	yes    bool
 }
 
@@ -68,7 +69,7 @@ func (f *conflictFlags) decide(cmd *cobra.Command, env environment, decision str
 		if decision == "void" {
 			call = t.staff.VoidShareConflicts
 		}
-		done, err := call(ctx, client.BulkConflictRequest{IdempotencyKey: f.idempotencyKey, Filter: f.filter, Reason: f.reason, DryRun: !f.yes})
+		done, err := call(ctx, wire.BulkConflictDecision{Filter: f.filter, Reason: f.reason, DryRun: !f.yes}, client.Key(f.idempotencyKey))
 		if err != nil {
 			return err
 		}
@@ -94,9 +95,9 @@ func bulkError(results map[string]int) error {
 	return nil
 }
 
-func (t *staffCommand) printConflicts(done *client.BulkConflictsDecided, results map[string]int) error {
+func (t *staffCommand) printConflicts(done *wire.BulkConflictsDecided, results map[string]int) error {
 	if t.json {
-		return t.printRaw(done.Raw)
+		return t.printAnswer()
 	}
 	if len(done.Items) == 0 {
 		return printf(t.out, "No share conflict matches. One that you have asked for waits for another person.\n")
@@ -107,7 +108,7 @@ func (t *staffCommand) printConflicts(done *client.BulkConflictsDecided, results
 		if result == resultSkipped {
 			result = "refused: " + optionalText(item.Code)
 		}
-		show.row(item.PayoutID, item.PacketID, item.UserID, formatAmount(item.Amount), item.DefaultDecision, result, optionalText(item.AskedBy))
+		show.row(item.ID, item.PacketID, item.UserID, formatAmount(item.Amount), item.DefaultDecision, result, optionalText(item.AskedBy))
 	}
 	show.render()
 	more := ""

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"hongbao/client"
+	"hongbao/wire"
 )
 
 // staffCommand is one run of a staff command: the client of the staff listener and the outputs.
@@ -71,7 +72,9 @@ func (f *staffFlags) run(cmd *cobra.Command, env environment, work func(context.
 		return &usageError{err}
 	}
 	defer staff.Close()
-	t := &staffCommand{appCommand: &appCommand{out: cmd.OutOrStdout(), notes: cmd.ErrOrStderr(), json: f.json}, staff: staff, flags: f}
+	ctx, answer := client.KeepAnswer(ctx)
+	t := &staffCommand{appCommand: &appCommand{answer: answer, out: cmd.OutOrStdout(), notes: cmd.ErrOrStderr(), json: f.json}, staff: staff,
+		flags: f}
 	return t.problemText(withURL(work(ctx, t), url))
 }
 
@@ -122,7 +125,7 @@ func (p *pageFlags) check() error {
 }
 
 // fetcher fetches one page of a list.
-type fetcher[T any] func(context.Context, client.Page) (*client.List[T], error)
+type fetcher[T any] func(context.Context, client.Page) (*wire.List[T], error)
 
 // printList prints one page of a list, or all pages, newest first. With --json it prints one page in the API's form. The
 // cursor of the next page goes to notes.
@@ -134,28 +137,61 @@ func printList[T any](ctx context.Context, t *appCommand, p pageFlags, fetch fet
 	var documents []json.RawMessage
 	show := newGrid(t.out, columns...)
 	for {
-		list, err := fetch(ctx, want)
+		list, items, err := fetchItems(ctx, t, fetch, want)
 		if err != nil {
 			return err
 		}
-		page := struct {
-			Items []json.RawMessage `json:"items"`
-		}{}
-		if err := json.Unmarshal(list.Raw, &page); err != nil {
-			return fmt.Errorf("%w: %w", client.ErrAnswer, err)
-		}
-		documents = append(documents, page.Items...)
+		documents = append(documents, items...)
 		for i := range list.Items {
 			show.row(row(&list.Items[i])...)
 		}
 		if list.NextCursor == nil || !p.all {
 			return t.printListEnd(documents, show, list.NextCursor)
 		}
-		if *list.NextCursor == want.Cursor {
-			return fmt.Errorf("%w: the list does not advance after cursor %q", client.ErrAnswer, want.Cursor)
+		want.Cursor = *list.NextCursor
+	}
+}
+
+// printLines prints all pages of a list as one table, with --json one item as received per line.
+func printLines[T any](ctx context.Context, t *appCommand, fetch fetcher[T], columns []any, row func(*T) []any) error {
+	show := newGrid(t.out, columns...)
+	for want := (client.Page{Limit: maxListPage}); ; {
+		list, items, err := fetchItems(ctx, t, fetch, want)
+		if err != nil {
+			return err
+		}
+		for i := range list.Items {
+			if !t.json {
+				show.row(row(&list.Items[i])...)
+			} else if err := t.printRaw(items[i]); err != nil {
+				return err
+			}
+		}
+		if list.NextCursor == nil {
+			break
 		}
 		want.Cursor = *list.NextCursor
 	}
+	if !t.json {
+		show.render()
+	}
+	return nil
+}
+
+// fetchItems fetches a page of a list, and its items as received.
+func fetchItems[T any](ctx context.Context, t *appCommand, fetch fetcher[T], p client.Page) (*wire.List[T], []json.RawMessage, error) {
+	list, err := fetch(ctx, p)
+	if err != nil {
+		return nil, nil, err
+	}
+	var page wire.List[json.RawMessage]
+	if err := json.Unmarshal(t.answer(), &page); err != nil {
+		return nil, nil, fmt.Errorf("%w: %w", client.ErrAnswer, err)
+	}
+	if list.NextCursor != nil && *list.NextCursor == p.Cursor {
+		return nil, nil, fmt.Errorf("%w: the list does not advance after cursor %q", client.ErrAnswer, p.Cursor)
+	}
+	return list, page.Items, nil
 }
 
 func (t *appCommand) printListEnd(documents []json.RawMessage, show *grid, next *string) error {
@@ -198,7 +234,7 @@ func truncate(text string) string {
 	return text
 }
 
-func formatOptionalTime(at *time.Time) string {
+func formatOptionalTime(at *wire.Time) string {
 	if at == nil {
 		return ""
 	}

@@ -21,6 +21,7 @@ import (
 	"hongbao/internal/provider"
 	"hongbao/internal/store"
 	"hongbao/test/harness"
+	"hongbao/wire"
 )
 
 // approvalFrom is the amount in fen from which a retry at the desk needs two persons.
@@ -144,14 +145,14 @@ func (d *staffStack) halfGrabbedPacket(total int64, users ...string) (packetID s
 func (d *staffStack) createAndGrab(total int64, shares int, users ...string) (packetID string, payouts map[string]string) {
 	d.t.Helper()
 	ctx := d.t.Context()
-	request := client.CreateRequest{IdempotencyKey: rand.Text(), SenderID: "sender", TotalAmount: moneyOf(total), ShareCount: shares,
-		Split: client.SplitEqual}
-	id := packet.NewID(d.app.Salt, request.IdempotencyKey)
-	_, err := d.client.Create(ctx, request)
+	request, key := wire.CreatePacket{SenderID: "sender", TotalAmount: moneyOf(total), ShareCount: shares,
+		Split: wire.SplitEqual}, rand.Text()
+	id := packet.NewID(d.app.Salt, key)
+	_, err := d.client.Create(ctx, request, client.Key(key))
 	d.check(err)
 	d.check(d.stack.Fund(ctx, id))
 	for _, user := range users {
-		_, err := d.client.Grab(ctx, id, client.GrabRequest{UserID: user})
+		_, err := d.client.Grab(ctx, id, wire.Grab{UserID: user})
 		d.check(err)
 	}
 	payouts, err = d.stack.Record(ctx, id)

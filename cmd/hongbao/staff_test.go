@@ -22,6 +22,7 @@ import (
 	"hongbao/api"
 	"hongbao/client"
 	"hongbao/internal/payout"
+	"hongbao/wire"
 )
 
 // TestReconcileProvidersAudit: what operations and auditors do at their shells.
@@ -60,7 +61,7 @@ func (d *staffStack) reconciled(id string, n int) {
 
 func (d *staffStack) testReconcile(t *testing.T) {
 	out, _ := d.sh(exitOK, "reconcile", "start", "--reason", "they announced corrections", "--json")
-	var asked client.Reconciliation
+	var asked wire.Reconciliation
 	if err := json.Unmarshal([]byte(out), &asked); err != nil || asked.Status != "requested" || asked.RequestedBy != "li-na" {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -85,7 +86,7 @@ func (d *staffStack) testReconcile(t *testing.T) {
 	contains(t, out, asked.ID, "done", "foreign_order", "Foreign0", "Foreign1", "they announced corrections", "http://127.0.0.1:18233/")
 	out, _ = d.sh(exitOK, "reconcile", "show", asked.ID)
 	contains(t, out, "foreign_order", "transfer")
-	out, _ = d.sh(exitOK, "reconcile", "list", "--status", "done", "--provider", "sandbox", "--date", asked.Date)
+	out, _ = d.sh(exitOK, "reconcile", "list", "--status", "done", "--provider", "sandbox", "--date", string(asked.Date))
 	contains(t, out, asked.ID, "li-na")
 	out, _ = d.sh(exitOK, "reconcile", "breaks", "--reconciliation", asked.ID, "--open", "--kind", "foreign_order", "--json")
 	ids, _ := d.ids(out)
@@ -100,7 +101,7 @@ func (d *staffStack) testReconcile(t *testing.T) {
 	}
 	out, _ = d.sh(exitOK, "reconcile", "breaks")
 	contains(t, out, "test order of theirs")
-	d.testUnread(asked.Date)
+	d.testUnread(string(asked.Date))
 	for args, says := range map[string]string{
 		"start --date 2026-02-30 --reason r": "write YYYY-MM-DD", "start --date 2099-01-01 --reason r": "invalid_request",
 		"start": "--reason is required", "list --date x": "write YYYY-MM-DD", "list --status x": "none of requested",
@@ -123,7 +124,7 @@ func (d *staffStack) testReconcile(t *testing.T) {
 // testUnread: the list says why a statement could not be read, and the view all of it.
 func (d *staffStack) testUnread(date string) {
 	out, _ := d.sh(exitOK, "reconcile", "start", "--reason", "once more", "--date", date, "--json")
-	var asked client.Reconciliation
+	var asked wire.Reconciliation
 	d.check(json.Unmarshal([]byte(out), &asked))
 	_, err := d.store.BeginReconciliation(d.t.Context(), asked.ID, time.Now().Add(time.Hour))
 	d.check(err)
@@ -209,7 +210,7 @@ func TestExitCodes(t *testing.T) {
 		case strings.Contains(" "+usage+" ", " "+m[1]+" "):
 			want = exitUsage
 		}
-		if got := exitOf(fmt.Errorf("x: %w", &client.Problem{Code: client.Code(m[1])})); got != want {
+		if got := exitOf(fmt.Errorf("x: %w", &client.Problem{Problem: wire.Problem{Code: wire.Code(m[1])}})); got != want {
 			t.Errorf("%s: exit code %d, want %d", m[1], got, want)
 		}
 	}
@@ -537,24 +538,24 @@ func TestStaffFlags(t *testing.T) {
 func TestWouldText(t *testing.T) {
 	first, second, code := "h3q5k9v0c1m7e2u8h4r6t000301", "p3q5k9v0c1m7e2u8h4r6t000302", "decision_pending"
 	for _, tc := range []struct {
-		status client.PayoutStatus
-		would  client.RetryPreview
+		status wire.PayoutStatus
+		would  wire.RetryPreview
 		want   string
 	}{
-		{client.PayoutPaid, client.RetryPreview{Code: &code}, ""},
-		{client.PayoutFailed, client.RetryPreview{Code: &code}, "is refused: decision_pending"},
-		{client.PayoutFailed, client.RetryPreview{Possible: true, OrderNo: &second, SameOrderNo: true},
+		{wire.PayoutPaid, wire.RetryPreview{Code: &code}, ""},
+		{wire.PayoutFailed, wire.RetryPreview{Code: &code}, "is refused: decision_pending"},
+		{wire.PayoutFailed, wire.RetryPreview{Possible: true, OrderNo: &second, SameOrderNo: true},
 			"sends the same order number " + second + " again: the provider never received it"},
-		{client.PayoutFailed, client.RetryPreview{Possible: true, OrderNo: &second, SecondPerson: true},
+		{wire.PayoutFailed, wire.RetryPreview{Possible: true, OrderNo: &second, SecondPerson: true},
 			"queries every earlier order number, then sends the new order number " + second + ": the last one failed for good; a second person " +
 				"has " +
 				"to approve first"},
-		{client.PayoutReturned, client.RetryPreview{Possible: true, OrderNo: &second},
+		{wire.PayoutReturned, wire.RetryPreview{Possible: true, OrderNo: &second},
 			"queries every earlier order number, then sends the new order number " + second + ": the last one was returned"},
-		{client.PayoutUnknown, client.RetryPreview{Possible: true, OrderNo: &second, SecondPerson: true},
+		{wire.PayoutUnknown, wire.RetryPreview{Possible: true, OrderNo: &second, SecondPerson: true},
 			"queries every earlier order number, then sends the new order number " + second + ": the provider's memory of the last one has ended; " +
 				"a second person has to approve first"},
-		{client.PayoutFailed, client.RetryPreview{Possible: true, OrderNo: &first, SecondPerson: true},
+		{wire.PayoutFailed, wire.RetryPreview{Possible: true, OrderNo: &first, SecondPerson: true},
 			"queries every earlier order number, then sends the new order number " + first + ": nothing was sent before; a second person has to " +
 				"approve first"},
 	} {

@@ -11,6 +11,7 @@ import (
 	"hongbao/api"
 	"hongbao/client"
 	"hongbao/internal/ticket"
+	"hongbao/wire"
 )
 
 func newTicketKeysCommand(env environment) *cobra.Command {
@@ -32,7 +33,7 @@ stored; the private key stays with the app. Every API process applies a change w
 
 func newTicketKeysAddCommand(env environment) *cobra.Command {
 	f := staffFlags{command: cmdKeys, key: "admin-key"}
-	var want client.AddTicketKeyRequest
+	var want wire.AddTicketKey
 	file := "-"
 	cmd := &cobra.Command{
 		Use:   "add --app <app> --reason <text>",
@@ -45,7 +46,7 @@ old one is revoked. A revoked public key cannot be added again.`,
   hongbao ticket-keys add --app mall --file ticket.pub --name campaigns --reason 'ticket 4711'`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			want.Reason, want.IdempotencyKey = f.reason, f.idempotencyKey
+			want.Reason = f.reason
 			if want.AppID == "" {
 				return &usageError{missingFlag("app")}
 			}
@@ -53,12 +54,12 @@ old one is revoked. A revoked public key cannot be added again.`,
 				return err
 			}
 			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
-				k, err := t.staff.AddTicketKey(ctx, want)
+				k, err := t.staff.AddTicketKey(ctx, want, client.Key(f.idempotencyKey))
 				if err != nil {
 					return err
 				}
 				if t.json {
-					return t.printRaw(k.Raw)
+					return t.printAnswer()
 				}
 				if err := printf(t.out, "%s\n", k.ID); err != nil {
 					return err
@@ -115,23 +116,11 @@ staff key. --json prints one key per line.`,
 }
 
 func (t *staffCommand) listTicketKeys(ctx context.Context, filter client.TicketKeyFilter) error {
-	show := newGrid(t.out, "kid", "app", "name", "status", "added", "revoked")
-	for k, err := range t.staff.TicketKeys(ctx, filter) {
-		if err != nil {
-			return err
-		}
-		if t.json {
-			if err := t.printRaw(k.Raw); err != nil {
-				return err
-			}
-			continue
-		}
-		show.row(k.ID, k.AppID, optionalText(k.Name), k.Status, formatTime(k.CreatedAt), formatOptionalTime(k.RevokedAt))
-	}
-	if !t.json {
-		show.render()
-	}
-	return nil
+	return printLines(ctx, t.appCommand, func(ctx context.Context, p client.Page) (*wire.List[wire.TicketKey], error) {
+		return t.staff.ListTicketKeys(ctx, filter, p)
+	}, []any{"kid", "app", "name", "status", "added", "revoked"}, func(k *wire.TicketKey) []any {
+		return []any{k.ID, k.AppID, optionalText(k.Name), k.Status, formatTime(k.CreatedAt), formatOptionalTime(k.RevokedAt)}
+	})
 }
 
 func newTicketKeysRevokeCommand(env environment) *cobra.Command {
@@ -144,12 +133,12 @@ with them remain. Repeating it changes nothing.`,
 		Args: ticketKeyID.arg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
-				k, err := t.staff.RevokeTicketKey(ctx, args[0], client.RevokeKeyRequest{IdempotencyKey: f.idempotencyKey, Reason: f.reason})
+				k, err := t.staff.RevokeTicketKey(ctx, args[0], wire.Reason{Reason: f.reason}, client.Key(f.idempotencyKey))
 				if err != nil {
 					return err
 				}
 				if t.json {
-					return t.printRaw(k.Raw)
+					return t.printAnswer()
 				}
 				return printf(t.out, "Key %s of %s is revoked since %s; its tickets are refused.\n", k.ID, k.AppID, formatTime(*k.RevokedAt))
 			})

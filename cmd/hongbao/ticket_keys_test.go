@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"hongbao/client"
+	"hongbao/wire"
 )
 
 // TestTicketKeysCommand lives keys of tickets through as an administrator does: from a file and from
@@ -50,7 +50,7 @@ func TestTicketKeysCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, _ = run(exitOK, "", "add", "--app=mall", "--file", file, "--reason", "r", "--json")
-	var made client.TicketKey
+	var made wire.TicketKey
 	if err := json.Unmarshal([]byte(out), &made); err != nil || made.Status != "active" || made.Name != nil {
 		t.Fatalf("%v: %s", err, out)
 	}

@@ -12,10 +12,10 @@ import (
 
 	"go.temporal.io/sdk/converter"
 
-	"hongbao/client"
 	"hongbao/internal/devstack/stacktest"
 	"hongbao/internal/payout"
 	"hongbao/test/wait"
+	"hongbao/wire"
 	"hongbao/worker"
 	"hongbao/workflows"
 )
@@ -34,10 +34,10 @@ func TestTimelineOnRealParts(t *testing.T) {
 		t.Fatalf("%d %s", status, text)
 	}
 	id := claim.Payout.ID
-	var found client.PayoutDetail
+	var found wire.PayoutDetail
 	wait.Until(t, "the run has failed, and Temporal says so", func() bool {
 		_, text = p.call(t, http.MethodGet, "http://"+p.staff+"/v1/staff/payouts/"+id, p.keys.Auditor, nil, nil)
-		if json.Unmarshal([]byte(text), &found) != nil || found.Status != client.PayoutFailed {
+		if json.Unmarshal([]byte(text), &found) != nil || found.Status != wire.PayoutFailed {
 			return false
 		}
 		return len(found.Temporal.Runs) == 1 && found.Temporal.Runs[0].Status == "failed"

@@ -8,9 +8,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/redis/go-redis/v9"
-
-	"hongbao/internal/fence"
 	"hongbao/internal/packet"
 	"hongbao/test/wait"
 )
@@ -205,54 +202,5 @@ func TestTailsAreBounded(t *testing.T) {
 	run.known[1].tail.n += maxTail
 	if got := indexed(); !slices.Equal(got, []int64{0, 2, 3, maxTail, 0, 2}) {
 		t.Errorf("indexed, and in the tail, of too many: %v", got)
-	}
-}
-
-// cutOff ends a context after some pipelines that have read hand-offs.
-type cutOff struct {
-	redis.Hook
-	after int
-	end   context.CancelFunc
-}
-
-func (c *cutOff) DialHook(next redis.DialHook) redis.DialHook          { return next }
-func (c *cutOff) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
-
-func (c *cutOff) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, cmds []redis.Cmder) error {
-		err := next(ctx, cmds)
-		if cmds[0].Name() == "xrange" && cmds[0].Err() == nil {
-			if c.after--; c.after == 0 {
-				c.end()
-			}
-		}
-		return err
-	}
-}
-
-// TestLongTailIsReadInParts: a read of many hand-offs that is cut off continues where it ended.
-func TestLongTailIsReadInParts(t *testing.T) {
-	t.Parallel()
-	p := onSingle(t).openFresh(t)
-	const claims = 3*tailReads + 5
-	pk := newPacket(t, claims)
-	openPacket(t, p, pk)
-	for n := range claims {
-		mustGrab(t, p, pk.ID, fmt.Sprint("u", n))
-	}
-	lane := packet.Lane(pk.ID, p.Lanes())
-	run := &searchRun{pool: p, known: make([]knownLane, p.Lanes()), seed: maphash.MakeSeed()}
-	epochs := make([]fence.Epoch, p.Lanes())
-	epochs[lane] = epochOf(t, p, lane)
-	ctx, end := context.WithCancel(t.Context())
-	defer end()
-	cut := &cutOff{after: 2, end: end}
-	p.rdb.AddHook(cut)
-	if err := run.readNew(ctx, nil, epochs, []int{lane}, nil); err == nil || run.known[lane].covers(epochs[lane]) {
-		t.Errorf("read although it was cut off: %v", err)
-	}
-	must(t, run.readNew(t.Context(), nil, epochs, []int{lane}, nil))
-	if n := run.known[lane].tail.n; n != claims || cut.after != -2 {
-		t.Errorf("%d of %d claims, after %d reads", n, claims, 2-cut.after)
 	}
 }

@@ -209,7 +209,7 @@ func (l *knownLane) collect(seed maphash.Seed, read firstRead) error {
 func (f *searchRun) readNew(ctx context.Context, claims []search, epochs []fence.Epoch, changed, unread []int) error {
 	for _, lane := range changed {
 		if known := &f.known[lane]; known.epoch != epochs[lane].Number {
-			*known = knownLane{epoch: epochs[lane].Number, grabs: -1} // a read that is cut off continues in the next run
+			*known = knownLane{}
 		}
 	}
 	if err := f.readTails(ctx, changed); err != nil {

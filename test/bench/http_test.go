@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"strconv"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -47,9 +46,6 @@ type installation struct {
 	app   string
 	token string
 	dsn   string // of MariaDB
-
-	pagesRead atomic.Int64 // beside grabs
-	pagesFor  time.Duration
 }
 
 // seedKey is the API's key for seeds.

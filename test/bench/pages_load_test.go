@@ -22,7 +22,6 @@ func (h *installation) grabsBesidePages() subject {
 		a := h.httpGrabs().begin(tb, callers, length)
 		ctx, stop := context.WithCancel(tb.Context())
 		tb.Cleanup(stop) // of a run that fails
-		began := time.Now()
 		var group sync.WaitGroup
 		failed := make(chan error, pageReaders)
 		for i := range pageReaders {
@@ -36,7 +35,6 @@ func (h *installation) grabsBesidePages() subject {
 		a.finish = func(tb testing.TB, done int) {
 			stop()
 			group.Wait()
-			h.pagesFor += time.Since(began)
 			close(failed)
 			for err := range failed {
 				tb.Error(err)
@@ -63,6 +61,5 @@ func (h *installation) readPages(ctx context.Context, reader int) error {
 		if err := from.get(base + pages[n%len(pages)]); err != nil {
 			return err
 		}
-		h.pagesRead.Add(1)
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"go.temporal.io/sdk/log"
 
 	"hongbao/client"
+	"hongbao/wire"
 )
 
 // inspector reads every part of the stack directly.
@@ -235,12 +236,12 @@ func (i *inspector) checkAPI(ctx context.Context, j *judgement) {
 	for id, users := range j.answers.claims {
 		for user, was := range users {
 			ask(func() error {
-				now, err := i.app.Grab(ctx, id, client.GrabRequest{UserID: user})
+				now, err := i.app.Grab(ctx, id, wire.Grab{UserID: user})
 				switch {
 				case err != nil:
 					return fmt.Errorf("packet %s: repeated grab of %q: %w", id, user, err)
 				case !now.Replayed || claim{now.ShareIndex, now.Amount, now.Payout.ID} != was:
-					return fmt.Errorf("packet %s: %q had the claim %+v, and a repeated grab returns %s", id, user, was, now.Raw)
+					return fmt.Errorf("packet %s: %q had the claim %+v, and a repeated grab returns %+v", id, user, was, now)
 				}
 				return nil
 			})
@@ -264,8 +265,8 @@ func (i *inspector) checkPacket(ctx context.Context, j *judgement, p *packetRow)
 	}
 	if string(got.Status) != p.status || got.ClaimedCount != len(p.claims) || int64(got.ClaimedAmount) != claimed ||
 		int64(got.RefundedAmount) != refunded {
-		return fmt.Errorf("packet %s is %s, %d claims of %d fen, %d refunded; the API returns %s", p.id, p.status, len(p.claims), claimed,
-			refunded, got.Raw)
+		return fmt.Errorf("packet %s is %s, %d claims of %d fen, %d refunded; the API returns %+v", p.id, p.status, len(p.claims), claimed,
+			refunded, got)
 	}
 	return nil
 }
@@ -276,7 +277,7 @@ func (i *inspector) checkProof(ctx context.Context, p *packetRow) error {
 	case err != nil:
 		return fmt.Errorf("proof of packet %s: %w", p.id, err)
 	case !proof.Balanced || proof.InFlight != 0 || len(proof.Differences) > 0:
-		return fmt.Errorf("proof of packet %s: %s", p.id, proof.Raw)
+		return fmt.Errorf("proof of packet %s: %+v", p.id, proof)
 	}
 	return nil
 }

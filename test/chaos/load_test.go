@@ -11,6 +11,7 @@ import (
 
 	"hongbao/client"
 	"hongbao/internal/money"
+	"hongbao/wire"
 )
 
 // claim is an acknowledged claim.
@@ -196,7 +197,7 @@ func (l *load) play(ctx context.Context, s script) {
 	}
 	if s.recallAfter > 0 && wait(ctx, s.recallAfter) {
 		l.call(ctx, grabPatience, func(ctx context.Context) {
-			if _, err := l.app.ClosePacket(ctx, id); err != nil && !client.IsCode(err, client.CodeNotOpenYet) {
+			if _, err := l.app.ClosePacket(ctx, id); err != nil && !client.IsCode(err, wire.CodeNotOpenYet) {
 				l.unanswered(err, "recall of packet %s", id)
 			}
 		})
@@ -206,12 +207,12 @@ func (l *load) play(ctx context.Context, s script) {
 // create creates a packet and returns its id; "" without an answer or without a packet.
 func (l *load) create(ctx context.Context, s script) (id string) {
 	l.call(ctx, createPatience, func(ctx context.Context) {
-		p, err := l.app.Create(ctx, s.request)
+		p, err := l.app.Create(ctx, s.request, s.key)
 		switch {
 		case err == nil:
 			id = p.ID
-			l.answers.created(s.number, p.ID, p.Status == client.StatusRejected)
-		case client.IsCode(err, client.CodeFundingDeclined):
+			l.answers.created(s.number, p.ID, p.Status == wire.PacketRejected)
+		case client.IsCode(err, wire.CodeFundingDeclined):
 			l.answers.created(s.number, problem(err).PacketID, true)
 		default:
 			l.unanswered(err, "create %d", s.number)
@@ -230,7 +231,7 @@ const (
 // acknowledged claim names another account from then on, which must not change where the money
 // goes.
 func (l *load) grab(ctx context.Context, id string, g grabber) {
-	request := client.GrabRequest{UserID: g.user, Recipient: g.recipient}
+	request := wire.Grab{UserID: g.user, Recipient: g.recipient}
 	if l.answers.has(id, g.user) {
 		request.Recipient = "thief-of-" + g.user
 	} else {
@@ -238,18 +239,18 @@ func (l *load) grab(ctx context.Context, id string, g grabber) {
 	}
 	for pause := firstNotOpen; ; pause *= 2 {
 		var err error
-		var c *client.Claim
+		var c *wire.Claim
 		l.answers.grabs.Add(1)
 		had := l.answers.has(id, g.user)
 		l.call(ctx, grabPatience, func(ctx context.Context) { c, err = l.app.Grab(ctx, id, request) })
 		switch {
 		case err == nil:
 			l.answers.claimed(id, g.user, claim{c.ShareIndex, c.Amount, c.Payout.ID})
-		case had && problem(err) != nil && problem(err).Code != client.CodeUnavailable:
+		case had && problem(err) != nil && problem(err).Code != wire.CodeUnavailable:
 			l.answers.violate("packet %s: %q has a claim and gets: %v", id, g.user, err)
-		case client.IsCode(err, client.CodeNotOpenYet) && pause <= lastNotOpen && wait(ctx, pause):
+		case client.IsCode(err, wire.CodeNotOpenYet) && pause <= lastNotOpen && wait(ctx, pause):
 			continue
-		case client.IsCode(err, client.CodeSoldOut, client.CodeExpired, client.CodeNotEligible, client.CodeNotOpenYet):
+		case client.IsCode(err, wire.CodeSoldOut, wire.CodeExpired, wire.CodeNotEligible, wire.CodeNotOpenYet):
 			l.answers.refused.Add(1)
 		default:
 			l.unanswered(err, "grab of %q in packet %s", g.user, id)
@@ -262,7 +263,7 @@ func (l *load) grab(ctx context.Context, id string, g grabber) {
 // such as 404 for an acknowledged packet, is a violation.
 func (l *load) unanswered(err error, what string, args ...any) {
 	p := problem(err)
-	if p == nil || p.Code == client.CodeUnavailable || p.Code == client.CodeRequestInProgress {
+	if p == nil || p.Code == wire.CodeUnavailable || p.Code == wire.CodeRequestInProgress {
 		l.answers.unanswered.Add(1)
 		return
 	}

@@ -7,12 +7,14 @@ import (
 
 	"hongbao/client"
 	"hongbao/internal/money"
+	"hongbao/wire"
 )
 
 // script is the planned life of one packet.
 type script struct {
 	number      int
-	request     client.CreateRequest
+	request     wire.CreatePacket
+	key         client.Key
 	createAgain []time.Duration // further creates with the same key; 0: at the same moment
 	grabbers    []grabber
 	recallAfter time.Duration // 0: never
@@ -63,15 +65,15 @@ const (
 func newScript(seed uint64, n int, life time.Duration) script {
 	d := throw(seed, 1000+uint64(n))
 	shares := 1 + d.IntN(16)
-	s := script{number: n, request: client.CreateRequest{
-		IdempotencyKey: fmt.Sprintf("chaos-%d-%d", seed, n), GroupID: groupOf(n),
+	s := script{number: n, key: client.Key(fmt.Sprintf("chaos-%d-%d", seed, n)), request: wire.CreatePacket{
+		GroupID:  groupOf(n),
 		SenderID: fmt.Sprintf("sender-%d", d.IntN(40)), ShareCount: shares,
 		TotalAmount:      money.Fen(shares * (1 + d.IntN(2000))),
-		Split:            pick(d, []client.Split{client.SplitRandom, client.SplitEqual, client.SplitEven, client.SplitNormal}),
+		Split:            pick(d, []wire.Split{wire.SplitRandom, wire.SplitEqual, wire.SplitEven, wire.SplitNormal}),
 		ExpiresInSeconds: int((shortestLife + time.Duration(d.Int64N(int64(life-shortestLife)+1))) / time.Second),
 	}}
 	r := &s.request
-	if r.Split == client.SplitEqual {
+	if r.Split == wire.SplitEqual {
 		r.TotalAmount -= r.TotalAmount % money.Fen(shares)
 	}
 	if d.chance(25) {

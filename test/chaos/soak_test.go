@@ -24,6 +24,7 @@ import (
 
 	"hongbao/client"
 	"hongbao/internal/money"
+	"hongbao/wire"
 )
 
 var soaking = flag.Bool("soak", false, "run TestSoak, for -length (30m by default) at -rate grabs a second")
@@ -153,7 +154,7 @@ func (k *soak) load(ctx context.Context) {
 func (k *soak) live(ctx context.Context, n int64) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	p, err := k.app.CreateAndWait(ctx, client.CreateRequest{SenderID: fmt.Sprintf("sender%d", n%100), TotalAmount: 10_000,
+	p, err := k.app.CreateAndWait(ctx, wire.CreatePacket{SenderID: fmt.Sprintf("sender%d", n%100), TotalAmount: 10_000,
 		ShareCount:       soakShares,
 		ExpiresInSeconds: int(soakLife / time.Second)})
 	if err != nil {
@@ -170,8 +171,8 @@ func (k *soak) live(ctx context.Context, n int64) {
 		}
 		var amounts []money.Fen
 		for range 2 { // the repeat returns the same
-			c, err := k.app.Grab(ctx, p.ID, client.GrabRequest{UserID: fmt.Sprintf("u%d-%d", n, u)})
-			if client.IsCode(err, client.CodeSoldOut) && u >= soakShares {
+			c, err := k.app.Grab(ctx, p.ID, wire.Grab{UserID: fmt.Sprintf("u%d-%d", n, u)})
+			if client.IsCode(err, wire.CodeSoldOut) && u >= soakShares {
 				break
 			}
 			if err != nil {

@@ -27,6 +27,7 @@ import (
 	"hongbao/internal/devstack"
 	"hongbao/internal/money"
 	"hongbao/test/wait"
+	"hongbao/wire"
 )
 
 var inEarnest = flag.Bool("compose", false, "run docker-compose.yml on the engine that the environment names")
@@ -42,7 +43,7 @@ const (
 type project struct {
 	t    *testing.T
 	vars map[string]string // of .env.example
-	won  map[string]client.Claim
+	won  map[string]wire.Claim
 }
 
 func (p *project) compose(args ...string) (string, error) {
@@ -96,20 +97,20 @@ func (p *project) crowd(name string, during func()) {
 	ctx, stop := context.WithTimeout(p.t.Context(), slow)
 	defer stop()
 	app := p.app()
-	pk, err := app.Create(ctx, client.CreateRequest{IdempotencyKey: strings.ReplaceAll(name, " ", "-"), SenderID: "sender",
-		TotalAmount: shares * 100, ShareCount: shares})
+	pk, err := app.Create(ctx, wire.CreatePacket{SenderID: "sender",
+		TotalAmount: shares * 100, ShareCount: shares}, client.Key(strings.ReplaceAll(name, " ", "-")))
 	if err == nil {
-		pk, err = app.AwaitPacket(ctx, pk.ID, func(pk *client.Packet) bool { return pk.Status == client.StatusOpen })
+		pk, err = app.AwaitPacket(ctx, pk.ID, func(pk *wire.Packet) bool { return pk.Status == wire.PacketOpen })
 	}
 	if err != nil {
 		p.t.Fatal(err)
 	}
 	var group sync.WaitGroup
-	won := make([]*client.Claim, users)
+	won := make([]*wire.Claim, users)
 	lost := make([]error, users)
 	for i := range users {
 		group.Go(func() {
-			won[i], lost[i] = app.Grab(ctx, pk.ID, client.GrabRequest{UserID: fmt.Sprintf("user-%d", i)})
+			won[i], lost[i] = app.Grab(ctx, pk.ID, wire.Grab{UserID: fmt.Sprintf("user-%d", i)})
 		})
 	}
 	during()
@@ -122,7 +123,7 @@ func (p *project) crowd(name string, during func()) {
 		case c != nil:
 			n, sum = n+1, sum+c.Amount
 			p.won[pk.ID+"/"+c.UserID] = *c
-		case !errors.As(lost[i], &problem) || problem.Code != client.CodeSoldOut:
+		case !errors.As(lost[i], &problem) || problem.Code != wire.CodeSoldOut:
 			p.t.Fatalf("%s, user-%d: %v", name, i, lost[i])
 		}
 	}
@@ -149,7 +150,7 @@ func (p *project) readBack() {
 			if c.Amount != was.Amount || c.ShareIndex != was.ShareIndex {
 				p.t.Fatalf("%s was answered %d fen of share %d, now %d of %d", key, was.Amount, was.ShareIndex, c.Amount, c.ShareIndex)
 			}
-			return c.Payout.Status == client.PayoutPaid
+			return c.Payout.Status == wire.PayoutPaid
 		})
 	}
 }
@@ -158,7 +159,7 @@ func TestCompose(t *testing.T) {
 	if !*inEarnest {
 		t.Skip("needs a Docker engine, and minutes: make compose")
 	}
-	p := &project{t: t, vars: variables(t), won: map[string]client.Claim{}}
+	p := &project{t: t, vars: variables(t), won: map[string]wire.Claim{}}
 	t.Cleanup(func() {
 		if t.Failed() {
 			out, _ := p.compose("logs", "--no-color", "--tail", "30")
@@ -250,7 +251,7 @@ func (p *project) secrets() {
 	p.vars["HB_SEED_KEY"] = strings.Repeat("5e", 32)
 	p.vars["HB_SESSION_KEY"] = strings.Repeat("5f", 32)
 	p.vars["HB_WEBHOOK_SECRET"] = "whsec_NTRzZWNyZXQgb2YgYSB0ZXN0LCBtYWRlIGZvciB0aGlzIHJ1bg=="
-	p.won = map[string]client.Claim{}
+	p.won = map[string]wire.Claim{}
 	p.up()
 	p.crowd("own secrets", func() {})
 

@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"hongbao/client"
 	"hongbao/internal/failpoint"
 	"hongbao/internal/money"
 	"hongbao/internal/payout"
+	"hongbao/wire"
 )
 
 // rebuilt fences the lane of a packet with claims in Redis, as after a loss; a worker rebuilds the
@@ -39,7 +39,7 @@ func (c *crashes) recovered(t *testing.T) {
 	cancel, back, cancelled := refused(t, c, "recover-cancel")
 	rest := c.newPacketLife(t, "recover-rest", 3)
 	rest.grabbed(t, "recover-rest-a")
-	rest.payoutOf(t, "recover-rest-a", client.PayoutPaid)
+	rest.payoutOf(t, "recover-rest-a", wire.PayoutPaid)
 	c.unfreeze(t, paid)
 
 	run := &recovery{crashes: c, env: c.workerEnv(t), since: time.Now().UTC().Format(time.RFC3339)}
@@ -60,15 +60,15 @@ func (c *crashes) recovered(t *testing.T) {
 	}
 
 	c.decided(t, "OPS", "/providers/sandbox/release", "recovered", 200, map[string]any{"reason": "checked after the recovery"})
-	number.payoutOf(t, paid, client.PayoutPaid)
+	number.payoutOf(t, paid, wire.PayoutPaid)
 	number.recall(t)
-	cancel.payoutOf(t, back, client.PayoutCancelled)
+	cancel.payoutOf(t, back, wire.PayoutCancelled)
 	cancel.cancelled = back
 	cancel.recall(t)
 	for _, l := range []*packetLife{number, cancel, rest} {
 		l.settled(t)
 	}
-	if id := number.payoutOf(t, paid, client.PayoutPaid); id != numbered || cancelled == "" {
+	if id := number.payoutOf(t, paid, wire.PayoutPaid); id != numbered || cancelled == "" {
 		t.Errorf("payout %s became %s", numbered, id)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"hongbao/client"
 	"hongbao/internal/money"
 	"hongbao/test/wait"
+	"hongbao/wire"
 )
 
 // crashTotal is the total of each story's packet, in fen.
@@ -50,14 +51,14 @@ func notified(t *testing.T, c *crashes, name string) {
 // declined is a packet whose charge is declined: no money moves, no shares exist, and every repeat
 // returns the same answer.
 func declined(t *testing.T, c *crashes, name string) {
-	r := client.CreateRequest{IdempotencyKey: name, SenderID: name + "~broke", TotalAmount: crashTotal, ShareCount: 3}
+	r := wire.CreatePacket{SenderID: name + "~broke", TotalAmount: crashTotal, ShareCount: 3}
 	ctx, cancel := context.WithTimeout(t.Context(), reachWithin)
 	defer cancel()
 	var ids []string
 	for range 2 {
-		_, err := c.app.CreateAndWait(ctx, r)
+		_, err := c.app.CreateAndWait(ctx, r, client.Key(name))
 		problem, ok := errors.AsType[*client.Problem](err)
-		if !ok || problem.Code != client.CodeFundingDeclined {
+		if !ok || problem.Code != wire.CodeFundingDeclined {
 			t.Fatalf("create: %v", err)
 		}
 		ids = append(ids, problem.PacketID)
@@ -68,7 +69,7 @@ func declined(t *testing.T, c *crashes, name string) {
 	if moved := c.movements(t, ids[0]); len(moved) != 0 {
 		t.Errorf("money moved for a rejected packet: %v", moved)
 	}
-	c.awaitStatus(t, ids[0], client.StatusRejected)
+	c.awaitStatus(t, ids[0], wire.PacketRejected)
 }
 
 // refused is a packet with two winners, one with a frozen account; that payout has failed.
@@ -76,7 +77,7 @@ func refused(t *testing.T, c *crashes, name string) (l *packetLife, user, payout
 	l = c.newPacketLife(t, name, 3)
 	user = name + "~frozen"
 	l.grabbed(t, user, name+"-b")
-	return l, user, l.payoutOf(t, user, client.PayoutFailed)
+	return l, user, l.payoutOf(t, user, wire.PayoutFailed)
 }
 
 func (c *crashes) unfreeze(t *testing.T, account string) {
@@ -114,7 +115,7 @@ func cancelled(t *testing.T, c *crashes, name string) {
 	l, user, id := refused(t, c, name)
 	a := c.decided(t, "FINANCE", "/payouts/"+id+"/cancel", name, 202, map[string]any{"reason": "the account stays frozen"})
 	c.decided(t, "FINANCE2", "/approvals/"+a.str("approval", "id")+"/approve", name+"-2", 202, map[string]any{"reason": "agreed"})
-	l.payoutOf(t, user, client.PayoutCancelled)
+	l.payoutOf(t, user, wire.PayoutCancelled)
 	l.cancelled = user
 	l.recall(t)
 	l.settled(t)
@@ -181,7 +182,8 @@ func (c *crashes) decided(t *testing.T, role, path, key string, status int, body
 type packetLife struct {
 	*crashes
 	id     string
-	create client.CreateRequest
+	create wire.CreatePacket
+	key    client.Key
 	won    map[string]claim
 	// cancelled is the user whose payout is cancelled and refunded to the sender.
 	cancelled string
@@ -189,19 +191,19 @@ type packetLife struct {
 
 // newPacketLife creates a packet, repeats the create as a client does, and waits until the packet
 // is open.
-func (c *crashes) newPacketLife(t *testing.T, name string, shares int, change ...func(*client.CreateRequest)) *packetLife {
+func (c *crashes) newPacketLife(t *testing.T, name string, shares int, change ...func(*wire.CreatePacket)) *packetLife {
 	t.Helper()
-	r := client.CreateRequest{IdempotencyKey: name, SenderID: "sender-" + name, TotalAmount: crashTotal, ShareCount: shares}
+	r := wire.CreatePacket{SenderID: "sender-" + name, TotalAmount: crashTotal, ShareCount: shares}
 	for _, f := range change {
 		f(&r)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), reachWithin)
 	defer cancel()
-	p, err := c.app.CreateAndWait(ctx, r)
+	p, err := c.app.CreateAndWait(ctx, r, client.Key(name))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &packetLife{crashes: c, id: p.ID, create: r, won: map[string]claim{}}
+	return &packetLife{crashes: c, id: p.ID, create: r, key: client.Key(name), won: map[string]claim{}}
 }
 
 // grabbed makes users grab one after the other; each of them wins.
@@ -236,10 +238,10 @@ func (l *packetLife) settled(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), healWithin)
 	defer cancel()
-	if p, err := l.app.Create(ctx, l.create); err != nil || p.ID != l.id {
+	if p, err := l.app.Create(ctx, l.create, l.key); err != nil || p.ID != l.id {
 		t.Errorf("the repeated create made %+v, not %s: %v", p, l.id, err)
 	}
-	var proof *client.Proof
+	var proof *wire.Proof
 	wait.Until(t, "all money of "+l.id+" has come to its end", func() bool {
 		proof, _ = l.app.Proof(ctx, l.id)
 		return proof != nil && proof.Balanced && proof.InFlight == 0 && proof.Remaining == 0 && proof.Owed == 0 && proof.Refunding == 0
@@ -259,7 +261,7 @@ func (l *packetLife) settled(t *testing.T) {
 }
 
 // payoutOf waits until the payout of a user has a status and returns its id.
-func (l *packetLife) payoutOf(t *testing.T, user string, status client.PayoutStatus) (id string) {
+func (l *packetLife) payoutOf(t *testing.T, user string, status wire.PayoutStatus) (id string) {
 	t.Helper()
 	wait.Until(t, fmt.Sprintf("payout of %s is %s", user, status), func() bool {
 		a, err := l.try(t.Context(), "GET", l.api("/v1/packets/"+l.id+"/grabs/"+user), l.env("HONGBAO_APP_KEY"), nil)

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"hongbao/client"
 	"hongbao/test/wait"
+	"hongbao/wire"
 )
 
 // repeatCreate repeats a create with the same key until there is a final answer.
@@ -101,7 +101,7 @@ func TestR1_CreateInterruptedAndRepeated(t *testing.T) {
 					}
 					return charges == 1
 				})
-				wait.Until(t, "opens", func() bool { return s.packet(t, id).Status == client.StatusOpen })
+				wait.Until(t, "opens", func() bool { return s.packet(t, id).Status == wire.PacketOpen })
 			}
 		})
 	}

@@ -11,6 +11,7 @@ import (
 	"hongbao/client"
 	"hongbao/internal/money"
 	"hongbao/test/wait"
+	"hongbao/wire"
 )
 
 // claim is a user's acknowledged claim.
@@ -54,11 +55,11 @@ func (s *stack) crowd(t *testing.T, id string, users []string, tries int) map[st
 func (s *stack) grab(t *testing.T, id, user string) (c claim, ok bool) {
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
-	got, err := s.app.Grab(ctx, id, client.GrabRequest{UserID: user})
+	got, err := s.app.Grab(ctx, id, wire.Grab{UserID: user})
 	switch {
 	case err == nil:
 		return claim{user: user, index: got.ShareIndex, amount: got.Amount}, true
-	case !client.IsCode(err, client.CodeSoldOut, client.CodeExpired, client.CodeNotOpenYet):
+	case !client.IsCode(err, wire.CodeSoldOut, wire.CodeExpired, wire.CodeNotOpenYet):
 		t.Errorf("grab of %q: %v", user, err)
 	}
 	return claim{}, false
@@ -68,7 +69,7 @@ func (s *stack) grab(t *testing.T, id, user string) (c claim, ok bool) {
 // with its amount.
 func (s *stack) settled(t *testing.T, id string, total money.Fen, won map[string]claim) {
 	t.Helper()
-	s.awaitStatus(t, id, client.StatusClosed)
+	s.awaitStatus(t, id, wire.PacketClosed)
 	s.awaitBalanced(t, id)
 	paid := map[string][]money.Fen{}
 	wait.Until(t, fmt.Sprintf("all %d winners are paid", len(won)), func() bool {
@@ -118,7 +119,7 @@ func users(prefix string, n int) []string {
 func TestCrowd(t *testing.T) {
 	s := running
 	const total = 1_234_567
-	p := s.create(t, client.CreateRequest{SenderID: "boss", TotalAmount: total, ShareCount: 120})
+	p := s.create(t, wire.CreatePacket{SenderID: "boss", TotalAmount: total, ShareCount: 120})
 	began := time.Now()
 	won := s.crowd(t, p.ID, users("crowd", 400), 3)
 	t.Logf("1200 tries answered after %v", time.Since(began))
@@ -129,7 +130,7 @@ func TestCrowd(t *testing.T) {
 	t.Logf("closed and every winner paid after %v", time.Since(began))
 	closed := s.packet(t, p.ID)
 	if closed.RefundedAmount != 0 || closed.Fairness.Seed == nil || *closed.Fairness.Seed == "" {
-		t.Errorf("closed packet: %s", closed.Raw)
+		t.Errorf("closed packet: %+v", closed)
 	}
 	best, seen, cursor := 0, 0, ""
 	for {
@@ -156,16 +157,16 @@ func TestCrowd(t *testing.T) {
 // TestRefundWithinSeconds checks that exactly the remainder is refunded within 5 s of expiry.
 func TestRefundWithinSeconds(t *testing.T) {
 	s := running
-	p := s.create(t, client.CreateRequest{SenderID: "sender", TotalAmount: 1000, ShareCount: 10, ExpiresInSeconds: 10})
+	p := s.create(t, wire.CreatePacket{SenderID: "sender", TotalAmount: 1000, ShareCount: 10, ExpiresInSeconds: 10})
 	won := s.crowd(t, p.ID, users("r", 3), 1)
 	if len(won) != 3 {
 		t.Fatalf("%d winners", len(won))
 	}
-	closed := s.awaitStatus(t, p.ID, client.StatusClosed)
+	closed := s.awaitStatus(t, p.ID, wire.PacketClosed)
 	if closed.ClosedAt == nil {
-		t.Fatalf("closed packet: %s", closed.Raw)
+		t.Fatalf("closed packet: %+v", closed)
 	}
-	if late := closed.ClosedAt.Sub(p.ExpiresAt); late > 5*time.Second || late < 0 {
+	if late := closed.ClosedAt.Sub(p.ExpiresAt.Time); late > 5*time.Second || late < 0 {
 		t.Errorf("closed %v after expiry", late)
 	}
 	if closed.RefundedAmount+closed.ClaimedAmount != 1000 {
@@ -177,7 +178,7 @@ func TestRefundWithinSeconds(t *testing.T) {
 // TestBytesAreBytes checks that `a`, `A` and `a ` are three users, and that 大伟 is paid too.
 func TestBytesAreBytes(t *testing.T) {
 	s := running
-	p := s.create(t, client.CreateRequest{SenderID: "sender", TotalAmount: 400, ShareCount: 4, Split: client.SplitEqual})
+	p := s.create(t, wire.CreatePacket{SenderID: "sender", TotalAmount: 400, ShareCount: 4, Split: wire.SplitEqual})
 	won := s.crowd(t, p.ID, []string{"a", "A", "a ", "大伟"}, 2)
 	if len(won) != 4 {
 		t.Fatalf("winners: %v", won)
@@ -195,7 +196,7 @@ func TestKillEachChild(t *testing.T) {
 	for _, child := range []string{"API", "WORKER", "PROVIDER", "REDIS", "MYSQL", "TEMPORAL"} {
 		t.Run(child, func(t *testing.T) {
 			const total = 50_000
-			p := s.create(t, client.CreateRequest{SenderID: "sender", TotalAmount: total, ShareCount: 60})
+			p := s.create(t, wire.CreatePacket{SenderID: "sender", TotalAmount: total, ShareCount: 60})
 			pid := s.pid(t, child)
 			half := make(chan struct{})
 			go func() {

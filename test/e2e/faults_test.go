@@ -3,7 +3,7 @@ package e2e
 import (
 	"testing"
 
-	"hongbao/client"
+	"hongbao/wire"
 )
 
 // setFaults replaces the sandbox's fault rules.
@@ -41,7 +41,7 @@ func TestMixedFaults(t *testing.T) {
 		times(30, fault("query", "not_found_yet", 0.2)), times(15, fault("query", "error_before", 0.1)),
 		times(8, fault("query", "contradict", 0.05)), fault("refund", "error_after", 0.5))
 	const total = 40_000
-	p := s.create(t, client.CreateRequest{SenderID: "sender", TotalAmount: total, ShareCount: 60})
+	p := s.create(t, wire.CreatePacket{SenderID: "sender", TotalAmount: total, ShareCount: 60})
 	won := s.crowd(t, p.ID, users("f", 50), 1)
 	if len(won) != 50 {
 		t.Fatalf("%d winners of 50 users", len(won))

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"hongbao/client"
 	"hongbao/internal/money"
+	"hongbao/wire"
 )
 
 const (
@@ -25,17 +25,17 @@ const (
 	answerPatience = 60 * time.Second
 )
 
-// wire is the connection of one client.
-type wire struct {
+// line is the connection of one client.
+type line struct {
 	conn net.Conn
 	in   *bufio.Reader
 }
 
 // dialMany opens n connections, some at a time.
-func (s *stack) dialMany(t *testing.T, n int) []*wire {
+func (s *stack) dialMany(t *testing.T, n int) []*line {
 	t.Helper()
 	addr := strings.TrimPrefix(s.env("HONGBAO_URL"), "http://")
-	out := make([]*wire, n)
+	out := make([]*line, n)
 	places := make(chan struct{}, dialsAtOnce)
 	var wg sync.WaitGroup
 	for i := range out {
@@ -49,7 +49,7 @@ func (s *stack) dialMany(t *testing.T, n int) []*wire {
 			}
 			_ = c.(*net.TCPConn).SetLinger(0) // does not block a port for a minute
 			_ = c.SetDeadline(time.Now().Add(answerPatience))
-			out[i] = &wire{c, bufio.NewReaderSize(c, 1<<10)}
+			out[i] = &line{c, bufio.NewReaderSize(c, 1<<10)}
 		})
 	}
 	wg.Wait()
@@ -67,7 +67,7 @@ func (s *stack) dialMany(t *testing.T, n int) []*wire {
 }
 
 // ask sends one raw request and reads its answer.
-func (w *wire) ask(request string) (status int, header http.Header, body []byte, err error) {
+func (w *line) ask(request string) (status int, header http.Header, body []byte, err error) {
 	if _, err = io.WriteString(w.conn, request); err != nil {
 		return 0, nil, nil, err
 	}
@@ -81,7 +81,7 @@ func (w *wire) ask(request string) (status int, header http.Header, body []byte,
 }
 
 // each does the same on every connection at the same time.
-func each(conns []*wire, do func(n int, w *wire)) {
+func each(conns []*line, do func(n int, w *line)) {
 	var wg sync.WaitGroup
 	start := make(chan struct{})
 	for n, w := range conns {
@@ -118,12 +118,12 @@ func (s *stack) resident(t *testing.T) int64 {
 func TestOverloadCrowd(t *testing.T) {
 	const shares, total = 80, 1_000_000
 	s := running
-	id := s.create(t, client.CreateRequest{SenderID: "boss", TotalAmount: total, ShareCount: shares}).ID
+	id := s.create(t, wire.CreatePacket{SenderID: "boss", TotalAmount: total, ShareCount: shares}).ID
 	before := s.resident(t)
 	kept := s.dialMany(t, keptOpen)
 	alive := func(when string) {
 		t.Helper()
-		each(kept, func(n int, w *wire) {
+		each(kept, func(n int, w *line) {
 			if status, _, body, err := w.ask("GET /livez HTTP/1.1\r\nHost: h\r\n\r\n"); err != nil || status != http.StatusOK {
 				t.Errorf("%s: kept connection %d: %d %s %v", when, n, status, body, err)
 			}
@@ -154,7 +154,7 @@ func (s *stack) rush(t *testing.T, id string) map[string]claim {
 		"\r\nContent-Type: application/json\r\n"
 	for round := range 2 {
 		began := time.Now()
-		each(crowd, func(n int, w *wire) {
+		each(crowd, func(n int, w *line) {
 			user := fmt.Sprintf("rush%d", n)
 			body := fmt.Sprintf(`{"user_id":%q}`, user)
 			status, c := s.insist(t, w, fmt.Sprintf("%sContent-Length: %d\r\n\r\n%s", head, len(body), body), &mu, &shed)
@@ -179,7 +179,7 @@ func (s *stack) rush(t *testing.T, id string) map[string]claim {
 }
 
 // insist repeats a request until there is a final answer; 503 has to name when to repeat it.
-func (s *stack) insist(t *testing.T, w *wire, request string, mu *sync.Mutex, shed *int) (status int, c claim) {
+func (s *stack) insist(t *testing.T, w *line, request string, mu *sync.Mutex, shed *int) (status int, c claim) {
 	for deadline := time.Now().Add(answerPatience); ; {
 		status, header, body, err := w.ask(request)
 		if err != nil {

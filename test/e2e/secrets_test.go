@@ -18,9 +18,9 @@ import (
 	"strings"
 	"sync"
 
-	"hongbao/client"
 	"hongbao/internal/packet"
 	"hongbao/test/wait"
+	"hongbao/wire"
 )
 
 // keepers are the files of a home that hold secrets, readable only by their owner: the stack's own,
@@ -125,14 +125,14 @@ func (s *stack) plant() error {
 	ctx, cancel := context.WithTimeout(context.Background(), wait.Limit())
 	defer cancel()
 	marker := rand.Text()
-	p, err := s.app.CreateAndWait(ctx, client.CreateRequest{SenderID: marker, TotalAmount: 300, ShareCount: 3, ExpiresInSeconds: 604800})
+	p, err := s.app.CreateAndWait(ctx, wire.CreatePacket{SenderID: marker, TotalAmount: 300, ShareCount: 3, ExpiresInSeconds: 604800})
 	if err != nil {
 		return err
 	}
-	if _, err := s.app.Grab(ctx, p.ID, client.GrabRequest{UserID: "nobody-" + marker}); err != nil {
+	if _, err := s.app.Grab(ctx, p.ID, wire.Grab{UserID: "nobody-" + marker}); err != nil {
 		return err
 	}
-	var proof *client.Proof
+	var proof *wire.Proof
 	wait.Reached(wait.Limit(), func() bool { // by then Temporal and MySQL have written it
 		proof, err = s.app.Proof(ctx, p.ID)
 		return err != nil || proof.Balanced && proof.InFlight == 0 && proof.Owed == 0

@@ -19,6 +19,7 @@ import (
 	"hongbao/client"
 	"hongbao/internal/devstack"
 	"hongbao/test/wait"
+	"hongbao/wire"
 )
 
 // stack is one running local stack.
@@ -258,7 +259,7 @@ func (s *stack) do(t testing.TB, method, url, key string, body any, header ...st
 func (s *stack) api(path string) string { return s.env("HONGBAO_URL") + path }
 
 // create creates a packet and waits until it is no longer funding.
-func (s *stack) create(t testing.TB, r client.CreateRequest) *client.Packet {
+func (s *stack) create(t testing.TB, r wire.CreatePacket) *wire.Packet {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
@@ -270,20 +271,20 @@ func (s *stack) create(t testing.TB, r client.CreateRequest) *client.Packet {
 }
 
 // packet reads a packet once; without an answer its status is empty.
-func (s *stack) packet(t testing.TB, id string) *client.Packet {
+func (s *stack) packet(t testing.TB, id string) *wire.Packet {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	p, err := s.app.Packet(ctx, id)
 	if err != nil {
-		return &client.Packet{ID: id}
+		return &wire.Packet{ID: id}
 	}
 	return p
 }
 
-func (s *stack) awaitStatus(t testing.TB, id string, status client.Status) *client.Packet {
+func (s *stack) awaitStatus(t testing.TB, id string, status wire.PacketStatus) *wire.Packet {
 	t.Helper()
-	var p *client.Packet
+	var p *wire.Packet
 	wait.Until(t, fmt.Sprintf("packet %s is %s", id, status), func() bool {
 		p = s.packet(t, id)
 		return p.Status == status

@@ -9,8 +9,8 @@ import (
 	"syscall"
 	"testing"
 
-	"hongbao/client"
 	"hongbao/test/wait"
+	"hongbao/wire"
 )
 
 // secondWorker starts another worker with the settings of the running one and
@@ -52,7 +52,7 @@ func TestTwoWorkers(t *testing.T) {
 	s := running
 	second := s.secondWorker(t)
 	const total = 60_000
-	p := s.create(t, client.CreateRequest{SenderID: "sender", TotalAmount: total, ShareCount: 80})
+	p := s.create(t, wire.CreatePacket{SenderID: "sender", TotalAmount: total, ShareCount: 80})
 	won := map[string]claim{}
 	for part := range 8 {
 		for user, c := range s.crowd(t, p.ID, users(fmt.Sprintf("w%d-", part), 10), 1) {
