@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"gorm.io/gorm"
 
@@ -59,14 +60,13 @@ func (s *Store) recordClaim(ctx context.Context, c packet.Claim, provider string
 func (s *Store) BeginClaim(ctx context.Context, c packet.Claim, provider string, limits payout.Limits,
 	encode func(payout.Instruction) ([]byte, error)) (payout.SendStart, error) {
 	var out payout.SendStart
-	err := s.inTx(ctx, failpoint.ClaimBegin, func(tx tx) error {
+	held := func(tx tx) (now time.Time, err error) {
 		out = payout.SendStart{}
-		hold, err := tx.sendHold(payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex), c.PacketID, limits.Adapter)
-		switch {
-		case err != nil:
-			return err
-		case hold != nil:
-			out.Hold = hold
+		out.Hold, now, err = tx.storedSendHold(payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex), c.PacketID, limits.Adapter)
+		return now, err
+	}
+	err := s.inTxAfter(ctx, failpoint.ClaimBegin, held, func(tx tx) error {
+		if out.Hold != nil {
 			return nil
 		}
 		p, late, err := tx.claimShare(c, provider, s.lanes)

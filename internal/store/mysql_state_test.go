@@ -20,7 +20,7 @@ func another(t testing.TB, s *Store, dsn string, cfg Config) *Store {
 	o, err := Open(cfg)
 	must(t, err)
 	t.Cleanup(func() { must(t, o.Close()) })
-	o.clock = s.clock
+	o.adjust = s.adjust
 	return o
 }
 

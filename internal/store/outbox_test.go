@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"gorm.io/gorm"
-
 	"hongbao/internal/failpoint"
 	"hongbao/internal/observe"
 	"hongbao/internal/payout"
@@ -290,8 +288,8 @@ func TestNotificationsAndOutboxAtOnce(t *testing.T) {
 	}
 }
 
-// TestNotificationOvertakesAnAnswer: a notification stored after the answer's transaction has read
-// the clock, and before it has the row, is queried: the answer belongs to an earlier query.
+// TestNotificationOvertakesAnAnswer: a notification stored after the begin of the answer's first statement,
+// which waits for the row, is queried: the answer belongs to an earlier query.
 func TestNotificationOvertakesAnAnswer(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(t)
@@ -300,16 +298,10 @@ func TestNotificationOvertakesAnAnswer(t *testing.T) {
 	answer := observation(payout.SourceQuery, o.OrderNo, payout.ObsSucceeded)
 	answer.StartedAt, answer.EndedAt = c.now(), c.now()
 	c.pass(time.Second)
-	noted := false
-	s.clock = func(*gorm.DB) (time.Time, error) {
-		read := c.now()
-		if !noted {
-			noted = true // its own transaction reads the clock too
-			c.pass(time.Second)
-			must(t, s.RecordNotification(t.Context(), adapter, "e1", o.OrderNo, nil))
-		}
-		return read, nil
-	}
+	begun := c.now()
+	c.pass(time.Second)
+	must(t, s.RecordNotification(t.Context(), adapter, "e1", o.OrderNo, nil))
+	s.adjust = func(time.Time) time.Time { return begun }
 	st, err := s.Settle(t.Context(), answer, o.OrderNo)
 	must(t, err)
 	if st.Status != payout.StatusPaid || st.Step.Do != payout.ActionQuery {

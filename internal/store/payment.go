@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"gorm.io/gorm"
+
 	"hongbao/internal/failpoint"
 	"hongbao/internal/money"
 	"hongbao/internal/payout"
@@ -79,9 +81,32 @@ func (tx tx) insertPayment(p payout.Payment) error {
 	return tx.Create(&row).Error
 }
 
-// casPayment is the only writer of payments.status. It succeeds only while the row has the status
-// and version read before.
+// casPayment and casBoth are the only writers of payments.status. They succeed only while the row has the
+// status and version read before. casBoth writes an attempt of the payment by the same statement.
 func (tx tx) casPayment(old paymentRow, p payout.Payment) error {
+	set := append(tx.paymentColumns(old, p), old.ID, old.Status, old.Version)
+	// raw: compare-and-set
+	return swapped(tx.Exec(`UPDATE payments SET `+setPayment+` WHERE id = ? AND status = ? AND version = ?`, set...), p)
+}
+
+func (tx tx) casBoth(old paymentRow, p payout.Payment, a payout.Attempt) error {
+	r := newAttemptRow(a)
+	set := append(tx.paymentColumns(old, p), r.Sends, r.Asks, r.NotedUntil, r.OpenUntil, r.Statement, r.Refused, r.Booked, r.ReturnBooked,
+		r.NextAction, r.NextAt, r.AskedAt, r.AskWantedAt, r.Forgotten, r.Consented, r.Observed, r.Code, r.Message, r.ProviderRef, r.Token,
+		r.StartedAt, r.AskUntil, r.EndedAt, r.OrderNo, old.ID, old.Status, old.Version)
+	return swapped(tx.Exec(`UPDATE payments JOIN attempts a ON a.payment_id = payments.id SET `+setPayment+`, a.sends = ?, a.asks = ?,
+		a.noted_until = ?, a.open_until = ?, a.statement = ?, a.refused = ?, a.booked = ?, a.return_booked = ?, a.next_action = ?,
+		a.next_at = ?, a.asked_at = ?, a.ask_wanted_at = ?, a.forgotten = ?, a.consented = ?, a.observed = ?, a.code = ?, a.message = ?,
+		a.provider_ref = ?, a.token = ?, a.started_at = ?, a.ask_until = ?, a.ended_at = ?
+		WHERE a.order_no = ? AND payments.id = ? AND payments.status = ? AND payments.version = ?`, set...), p)
+}
+
+// setPayment assigns paymentColumns. An attempt has columns of the same names.
+const setPayment = `payments.status = ?, payments.version = payments.version + 1, payments.attempt = ?, payments.order_no = ?,
+	payments.decided_at = ?, payments.deciding = ?, payments.needs_second_person = ?, payments.failure_code = ?,
+	payments.failure_message = ?, payments.updated_at = ?, payments.settled_at = ?, payments.provider_account = ?`
+
+func (tx tx) paymentColumns(old paymentRow, p payout.Payment) []any {
 	row := newPaymentRow(p)
 	var settled *time.Time
 	if !p.Status.Open() {
@@ -90,18 +115,17 @@ func (tx tx) casPayment(old paymentRow, p payout.Payment) error {
 			settled = &tx.now
 		}
 	}
-	res := tx.Exec(`UPDATE payments SET status = ?, version = version + 1, attempt = ?, order_no = ?, decided_at = ?, deciding = ?,
-		needs_second_person = ?,
-		failure_code = ?, failure_message = ?, updated_at = ?, settled_at = ?, provider_account = ? WHERE id = ? AND status = ? AND version = ?`,
-		row.Status, row.Attempt, row.OrderNo, row.DecidedAt, row.Deciding, row.NeedsSecondPerson,
-		row.FailureCode, row.FailureMessage, tx.now, settled, row.ProviderAccount, old.ID, old.Status, old.Version)
-	if res.Error != nil {
-		return res.Error
-	}
-	if res.RowsAffected != 1 {
+	return []any{row.Status, row.Attempt, row.OrderNo, row.DecidedAt, row.Deciding, row.NeedsSecondPerson, row.FailureCode, row.FailureMessage,
+		tx.now, settled, row.ProviderAccount}
+}
+
+// swapped returns ErrMoved when a compare-and-set of a payment has changed nothing. One that succeeds always
+// changes the version.
+func swapped(res *gorm.DB, p payout.Payment) error {
+	if res.Error == nil && res.RowsAffected == 0 {
 		return fmt.Errorf("payment %s: %w", p.ID, ErrMoved)
 	}
-	return nil
+	return res.Error
 }
 
 type attemptRow struct {
@@ -164,20 +188,25 @@ func (r attemptRow) attempt() payout.Attempt {
 	}
 }
 
-// load reads a payment and its attempts in ascending order. lock locks the payment row: every writer
-// of a payment or its attempts locks it first. Times written by a clock ahead are read as now; with
-// lock they are stored so.
+// load reads a payment and its attempts in ascending order. lock locks their rows: every writer of a
+// payment or its attempts locks it first. Times written by a clock ahead are read as now; with lock they
+// are stored so.
 func (tx tx) load(id string, lock bool) (paymentRow, []payout.Attempt, error) {
-	row, attempts, err := tx.loadStored(id, lock)
+	row, attempts, _, err := tx.loadStored(id, lock)
 	if err != nil {
 		return row, attempts, err
 	}
+	return tx.clamp(row, attempts, lock)
+}
+
+// clamp reads times that a clock ahead has written as now; store: it stores them so.
+func (tx tx) clamp(row paymentRow, attempts []payout.Attempt, store bool) (paymentRow, []payout.Attempt, error) {
 	p := row.payment()
 	if !payout.ClampFutureTimes(&p, attempts, tx.now) {
 		return row, attempts, nil
 	}
 	row.UpdatedAt, row.DecidedAt = p.UpdatedAt, optTime(p.DecidedAt)
-	if !lock {
+	if !store {
 		return row, attempts, nil
 	}
 	for _, a := range attempts {
@@ -186,30 +215,59 @@ func (tx tx) load(id string, lock bool) (paymentRow, []payout.Attempt, error) {
 			return row, attempts, err
 		}
 	}
-	return row, attempts, tx.Model(&paymentRow{}).Where("id = ?", id).
+	return row, attempts, tx.Model(&paymentRow{}).Where("id = ?", row.ID).
 		Updates(map[string]any{"updated_at": row.UpdatedAt, "decided_at": row.DecidedAt}).Error
 }
 
-func (tx tx) loadStored(id string, lock bool) (paymentRow, []payout.Attempt, error) {
+// inPaymentTx runs fn in a transaction whose first statement locks and reads a payment and its attempts.
+func (s *Store) inPaymentTx(ctx context.Context, id string, step failpoint.Step,
+	fn func(tx tx, row paymentRow, attempts []payout.Attempt) error) error {
 	var row paymentRow
-	if err := tx.locking(lock).Where("id = ?", id).Limit(1).Find(&row).Error; err != nil {
-		return row, nil, err
+	var attempts []payout.Attempt
+	read := func(tx tx) (now time.Time, err error) {
+		row, attempts, now, err = tx.loadStored(id, true)
+		return now, err
 	}
-	if row.ID == "" {
-		return row, nil, fmt.Errorf("payment %s: %w", id, ErrNotFound)
+	return s.inTxAfter(ctx, step, read, func(tx tx) error {
+		row, attempts, err := tx.clamp(row, attempts, true)
+		if err != nil {
+			return err
+		}
+		return fn(tx, row, attempts)
+	})
+}
+
+// selectPayment reads a payment with its attempts, and MySQL's time.
+const selectPayment = `SELECT UTC_TIMESTAMP(6) AS read_at, p.*, a.order_no AS a_order_no, a.payment_id AS a_payment_id, a.no AS a_no,
+	a.op AS a_op, a.request AS a_request, a.sends AS a_sends, a.asks AS a_asks, a.noted_until AS a_noted_until, a.open_until AS a_open_until,
+	a.statement AS a_statement, a.refused AS a_refused, a.booked AS a_booked, a.return_booked AS a_return_booked,
+	a.next_action AS a_next_action, a.next_at AS a_next_at, a.asked_at AS a_asked_at, a.ask_wanted_at AS a_ask_wanted_at,
+	a.forgotten AS a_forgotten, a.consented AS a_consented, a.observed AS a_observed, a.code AS a_code, a.message AS a_message,
+	a.provider_ref AS a_provider_ref, a.token AS a_token, a.started_at AS a_started_at, a.ask_until AS a_ask_until, a.ended_at AS a_ended_at
+	FROM payments p LEFT JOIN attempts a ON a.payment_id = p.id WHERE p.id = ? ORDER BY a.no`
+
+func (tx tx) loadStored(id string, lock bool) (row paymentRow, attempts []payout.Attempt, now time.Time, err error) {
+	var rows []struct {
+		Payment paymentRow `gorm:"embedded"`
+		Stored  attemptRow `gorm:"embedded;embeddedPrefix:a_"`
+		Now     time.Time  `gorm:"column:read_at"`
 	}
-	if row.Attempt == 0 {
-		return row, nil, nil
+	query := selectPayment
+	if lock {
+		query += " FOR UPDATE"
 	}
-	var rows []attemptRow
-	if err := tx.Where("payment_id = ?", id).Order("no").Find(&rows).Error; err != nil {
-		return row, nil, err
+	if err := tx.Raw(query, id).Scan(&rows).Error; err != nil { // raw: JOIN
+		return row, nil, now, err
 	}
-	attempts := make([]payout.Attempt, len(rows))
-	for i, r := range rows {
-		attempts[i] = r.attempt()
+	if len(rows) == 0 {
+		return row, nil, now, fmt.Errorf("payment %s: %w", id, ErrNotFound)
 	}
-	return row, attempts, nil
+	for _, r := range rows {
+		if r.Stored.OrderNo != "" {
+			attempts = append(attempts, r.Stored.attempt())
+		}
+	}
+	return rows[0].Payment, attempts, rows[0].Now, nil
 }
 
 // state returns the program counter, with the failure as stored: Temporal refuses a longer code,
@@ -226,12 +284,14 @@ func (tx tx) state(p payout.Payment, attempts []payout.Attempt) payout.State {
 
 // PaymentState reads the program counter of a payment (rule R3). Errors: ErrNotFound, ErrUnavailable.
 func (s *Store) PaymentState(ctx context.Context, id string) (payout.State, error) {
-	now, err := s.Clock(ctx)
+	t := tx{DB: s.read(ctx)}
+	row, attempts, now, err := t.loadStored(id, false)
 	if err != nil {
-		return payout.State{}, err
+		return payout.State{}, classify(err)
 	}
-	st, err := tx{DB: s.read(ctx), now: now}.stateOf(id)
-	return st, classify(err)
+	t.now = s.adjust(now)
+	row, attempts, err = t.clamp(row, attempts, false)
+	return t.state(row.payment(), attempts), classify(err)
 }
 
 // BeginQuery returns MySQL's time before a query of an order. Errors: payout.ErrWrongProvider when
@@ -266,12 +326,9 @@ func (tx tx) stateOf(id string) (payout.State, error) {
 func (s *Store) BeginSend(ctx context.Context, id string, limits payout.Limits, encode func(payout.Instruction) ([]byte, error)) (
 	payout.SendStart, error) {
 	var out payout.SendStart
-	err := s.inTx(ctx, failpoint.ForPayment(id, failpoint.ChargeBegin, failpoint.PayoutBegin, failpoint.RefundBegin), func(tx tx) error {
+	step := failpoint.ForPayment(id, failpoint.ChargeBegin, failpoint.PayoutBegin, failpoint.RefundBegin)
+	err := s.inPaymentTx(ctx, id, step, func(tx tx, row paymentRow, attempts []payout.Attempt) error {
 		out = payout.SendStart{}
-		row, attempts, err := tx.load(id, true)
-		if err != nil {
-			return err
-		}
 		p := row.payment()
 		if err := limits.Adapter.Assign(&p); err != nil {
 			return err
@@ -301,16 +358,7 @@ func (s *Store) BeginSend(ctx context.Context, id string, limits payout.Limits, 
 		if err := payout.RecordSend(&p, cur, limits, tx.now); err != nil {
 			return err
 		}
-		arow := newAttemptRow(*cur)
-		if cur.Sends == 1 {
-			err = tx.Create(&arow).Error
-		} else {
-			err = tx.Save(&arow).Error
-		}
-		if err != nil {
-			return err
-		}
-		if err := tx.casPayment(row, p); err != nil {
+		if err := tx.writeSend(row, p, *cur); err != nil {
 			return err
 		}
 		out.State = tx.state(p, attempts)
@@ -318,6 +366,18 @@ func (s *Store) BeginSend(ctx context.Context, id string, limits payout.Limits, 
 		return nil
 	})
 	return out, err
+}
+
+// writeSend writes a recorded send; the first one of a number inserts its attempt.
+func (tx tx) writeSend(row paymentRow, p payout.Payment, a payout.Attempt) error {
+	if a.Sends > 1 {
+		return tx.casBoth(row, p, a)
+	}
+	arow := newAttemptRow(a)
+	if err := tx.Create(&arow).Error; err != nil {
+		return err
+	}
+	return tx.casPayment(row, p)
 }
 
 // newAttempt returns an attempt with its order number and exact request.
@@ -354,11 +414,7 @@ func (tx tx) refuseSend(row paymentRow, p payout.Payment, attempts []payout.Atte
 				return err
 			}
 		}
-		arow := newAttemptRow(*cur)
-		if err := tx.Save(&arow).Error; err != nil {
-			return err
-		}
-		if err := tx.casPayment(row, p); err != nil {
+		if err := tx.casBoth(row, p, *cur); err != nil {
 			return err
 		}
 	}
@@ -375,11 +431,8 @@ func (s *Store) Settle(ctx context.Context, o payout.Observation, asked string) 
 		return payout.State{}, fmt.Errorf("%w: %w", ErrNotFound, err)
 	}
 	var out payout.State
-	err = s.inTx(ctx, failpoint.ForPayment(asked, failpoint.ChargeSettle, failpoint.PayoutSettle, failpoint.RefundSettle), func(tx tx) error {
-		row, attempts, err := tx.load(parts.PaymentID, true)
-		if err != nil {
-			return err
-		}
+	step := failpoint.ForPayment(asked, failpoint.ChargeSettle, failpoint.PayoutSettle, failpoint.RefundSettle)
+	err = s.inPaymentTx(ctx, parts.PaymentID, step, func(tx tx, row paymentRow, attempts []payout.Attempt) error {
 		if parts.Attempt < 1 || parts.Attempt > len(attempts) {
 			return fmt.Errorf("attempt %s: %w", asked, ErrNotFound)
 		}
@@ -405,11 +458,7 @@ func (s *Store) Settle(ctx context.Context, o payout.Observation, asked string) 
 }
 
 func (tx tx) writeSettlement(row paymentRow, set payout.Settlement) error {
-	arow := newAttemptRow(set.Attempt)
-	if err := tx.Save(&arow).Error; err != nil {
-		return err
-	}
-	if err := tx.casPayment(row, set.Payment); err != nil {
+	if err := tx.casBoth(row, set.Payment, set.Attempt); err != nil {
 		return err
 	}
 	for _, post := range set.Transfers {

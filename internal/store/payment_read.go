@@ -179,7 +179,7 @@ func (s *Store) filtered(ctx context.Context, f staff.PaymentFilter) (q *gorm.DB
 // Payment reads one payment with attempts and timeline. Errors: ErrNotFound, ErrUnavailable.
 func (s *Store) Payment(ctx context.Context, id string) (staff.PaymentDetail, error) {
 	t := tx{DB: s.read(ctx)}
-	row, attempts, err := t.loadStored(id, false)
+	row, attempts, _, err := t.loadStored(id, false)
 	if err != nil {
 		return staff.PaymentDetail{}, classify(err)
 	}

@@ -338,7 +338,7 @@ func TestCasRefusesMovedRows(t *testing.T) {
 	s, _ := newStore(t)
 	ctx := t.Context()
 	id := owing(t, s)
-	old, _, err := tx{DB: s.read(ctx)}.loadStored(id, false)
+	old, _, _, err := tx{DB: s.read(ctx)}.loadStored(id, false)
 	must(t, err)
 	o := begin(t, s, id)
 	p := old.payment()
@@ -346,11 +346,22 @@ func TestCasRefusesMovedRows(t *testing.T) {
 	err = s.inTx(ctx, failpoint.Administration, func(tx tx) error { return tx.casPayment(old, p) })
 	wantErr(t, err, ErrMoved)
 	// The same status, but another version.
-	old, _, err = tx{DB: s.read(ctx)}.loadStored(id, false)
+	old, _, _, err = tx{DB: s.read(ctx)}.loadStored(id, false)
 	must(t, err)
 	settle(t, s, payout.SourceQuery, o.OrderNo, payout.ObsPending)
 	err = s.inTx(ctx, failpoint.Administration, func(tx tx) error { return tx.casPayment(old, old.payment()) })
 	wantErr(t, err, ErrMoved)
+	_, attempts, _, err := tx{DB: s.read(ctx)}.loadStored(id, false)
+	must(t, err)
+	stale := attempts[0]
+	stale.Statement = payout.ObsSucceeded
+	err = s.inTx(ctx, failpoint.Administration, func(tx tx) error { return tx.casBoth(old, old.payment(), stale) })
+	wantErr(t, err, ErrMoved)
+	_, after, _, err := tx{DB: s.read(ctx)}.loadStored(id, false)
+	must(t, err)
+	if after[0].Statement != payout.ObsPending {
+		t.Errorf("the attempt was written: %s", after[0].Statement)
+	}
 	err = s.inTx(ctx, failpoint.Administration, func(tx tx) error { return tx.movePacket(parse(t, id).PacketID, "funding", "open", nil) })
 	wantErr(t, err, ErrMoved)
 }

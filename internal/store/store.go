@@ -58,7 +58,7 @@ type Config struct {
 type Store struct {
 	db      *gorm.DB
 	sql     *sql.DB
-	clock   func(db *gorm.DB) (time.Time, error) // reads MySQL's time
+	adjust  func(server time.Time) time.Time // MySQL's time as this store sees it, for tests
 	highest *highestHeartbeat
 
 	lanes int // 0: fences are not checked
@@ -188,13 +188,10 @@ func Open(cfg Config) (*Store, error) {
 		_ = pool.Close()
 		return nil, fmt.Errorf("open gorm: %w", err)
 	}
-	s := &Store{db: db, sql: pool, clock: serverTime, highest: &highestHeartbeat{}, lanes: cfg.Lanes}
+	s := &Store{db: db, sql: pool, adjust: func(t time.Time) time.Time { return t.UTC() }, highest: &highestHeartbeat{}, lanes: cfg.Lanes}
 	s.highest.uncompared.Store(cfg.MustCompare)
 	if off := cfg.ClockOff; off != nil {
-		s.clock = func(db *gorm.DB) (time.Time, error) {
-			now, err := serverTime(db)
-			return now.Add(off()), err
-		}
+		s.adjust = func(t time.Time) time.Time { return t.UTC().Add(off()) }
 	}
 	return s, nil
 }
@@ -224,9 +221,14 @@ const txTries = 8
 // transaction may have committed, so fn must be repeatable. step is the transaction's failpoint; a
 // new transaction gets a new one.
 func (s *Store) inTx(ctx context.Context, step failpoint.Step, fn func(tx tx) error) error {
+	return s.inTxAfter(ctx, step, func(tx tx) (time.Time, error) { return serverTime(tx.DB) }, fn)
+}
+
+// inTxAfter is inTx whose first statement reads more than MySQL's time: it runs in first, which has no time yet.
+func (s *Store) inTxAfter(ctx context.Context, step failpoint.Step, first func(tx tx) (time.Time, error), fn func(tx tx) error) error {
 	var err error
 	for try := range txTries {
-		err = s.transaction(ctx, step, fn)
+		err = s.transaction(ctx, step, first, fn)
 		if err == nil || !retryable(err) {
 			return classify(err)
 		}

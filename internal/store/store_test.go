@@ -12,7 +12,6 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 	"go.uber.org/goleak"
-	"gorm.io/gorm"
 
 	"hongbao/internal/devstack/stacktest"
 	"hongbao/internal/failpoint"
@@ -49,14 +48,13 @@ func newStoreAt(t testing.TB, dsn string) (*Store, *clock, *sql.DB) {
 	must(t, err)
 	t.Cleanup(func() { must(t, s.Close()) })
 	c := &clock{at: time.Now().UTC().Truncate(time.Millisecond)}
-	s.clock = func(*gorm.DB) (time.Time, error) { return c.now(), nil }
+	s.adjust = func(time.Time) time.Time { return c.now() }
 	return s, c, raw
 }
 
 // Now is the store's time, set by the test.
 func (s *Store) Now() time.Time {
-	now, _ := s.clock(nil)
-	return now
+	return s.adjust(time.Time{})
 }
 
 // clock is the time that a store sees. Each read advances it by a millisecond, so that rows written

@@ -10,16 +10,18 @@ import (
 	"hongbao/internal/failpoint"
 )
 
-// transaction runs fn once. It passes its step's failpoints right before and after the commit, and
-// only when fn has written something.
-func (s *Store) transaction(ctx context.Context, step failpoint.Step, fn func(tx tx) error) error {
+// transaction runs first and fn once. It passes its step's failpoints right before and after the commit,
+// and only when fn has written something.
+func (s *Store) transaction(ctx context.Context, step failpoint.Step, first func(tx tx) (time.Time, error), fn func(tx tx) error) error {
 	wrote := false
 	err := s.db.WithContext(ctx).Set(wroteKey, &wrote).Transaction(func(db *gorm.DB) error {
-		now, err := s.clock(db)
+		tx := tx{DB: db, highest: s.highest}
+		now, err := first(tx)
 		if err != nil {
 			return err
 		}
-		if err := fn(tx{DB: db, now: now, highest: s.highest}); err != nil {
+		tx.now = s.adjust(now)
+		if err := fn(tx); err != nil {
 			return err
 		}
 		if wrote {
@@ -46,13 +48,13 @@ func (tx tx) locking(lock bool) *gorm.DB {
 func serverTime(db *gorm.DB) (time.Time, error) {
 	var now time.Time
 	err := db.Raw("SELECT UTC_TIMESTAMP(6)").Scan(&now).Error // raw: no table
-	return now.UTC(), err
+	return now, err
 }
 
 // Clock returns MySQL's time, for comparison with stored times. Errors: ErrUnavailable.
 func (s *Store) Clock(ctx context.Context) (time.Time, error) {
-	now, err := s.clock(s.read(ctx))
-	return now, classify(err)
+	now, err := serverTime(s.read(ctx))
+	return s.adjust(now), classify(err)
 }
 
 // wroteKey marks a transaction that has changed a row.
