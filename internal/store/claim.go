@@ -35,7 +35,7 @@ func (tx tx) mayRecordClaims() error { return tx.allow(payout.ActionRecordClaim,
 func (s *Store) recordClaim(ctx context.Context, c packet.Claim, provider string, allowed func(tx) error) (payout.State, error) {
 	var out payout.State
 	err := s.inTx(ctx, failpoint.ClaimRecord, func(tx tx) error {
-		p, _, err := tx.claimShare(c, provider, s.lanes)
+		p, err := tx.claimShare(c, provider, s.lanes)
 		switch {
 		case err != nil:
 			return err
@@ -60,23 +60,24 @@ func (s *Store) recordClaim(ctx context.Context, c packet.Claim, provider string
 func (s *Store) BeginClaim(ctx context.Context, c packet.Claim, provider string, limits payout.Limits,
 	encode func(payout.Instruction) ([]byte, error)) (payout.SendStart, error) {
 	var out payout.SendStart
-	held := func(tx tx) (now time.Time, err error) {
+	var found lockedPacket
+	read := func(tx tx) (now time.Time, err error) {
 		out = payout.SendStart{}
-		out.Hold, now, err = tx.storedSendHold(payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex), c.PacketID, limits.Adapter)
+		out.Hold, found, now, err = tx.lockForClaim(c, limits.Adapter, s.lanes)
 		return now, err
 	}
-	err := s.inTxAfter(ctx, failpoint.ClaimBegin, held, func(tx tx) error {
+	err := s.inTxAfter(ctx, failpoint.ClaimBegin, read, func(tx tx) error {
 		if out.Hold != nil {
 			return nil
 		}
-		p, late, err := tx.claimShare(c, provider, s.lanes)
+		p, err := tx.claimOf(c, found.Packet, provider)
 		switch {
 		case err != nil:
 			return err
 		case p == nil:
 			out.State, err = tx.stateOf(payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex))
 			return err
-		case late: // the transaction rolls back: the share stays free
+		case found.Late: // the transaction rolls back: the share stays free
 			return fmt.Errorf("claim of packet %s: %w", c.PacketID, packet.ErrStaleClaim)
 		}
 		if err := limits.Adapter.Assign(p); err != nil {
@@ -103,24 +104,53 @@ func (s *Store) BeginClaim(ctx context.Context, c packet.Claim, provider string,
 	return out, claimError(err, c)
 }
 
+// lockedPacket is the row of a claim's packet, locked in share mode: claims run concurrently, and closing the
+// packet waits for them (rule R6). Late: the claim is stale (IsStaleClaim).
+type lockedPacket struct {
+	Packet packetRow `gorm:"embedded"`
+	Late   bool
+}
+
+// lockedColumns are those of a lockedPacket.
+const lockedColumns = `p.id, p.app_id, p.currency, p.books_closed_at, EXISTS (SELECT 1 FROM pool_lanes WHERE lane = ? AND state = 'open'
+	AND epoch > ?) AS late`
+
 // claimShare assigns a share to the claim's user and returns a pending payout, which the caller
-// inserts; nil when the user has the share already. The packet row is locked in share mode: claims
-// run concurrently, and closing the packet waits for them (rule R6). late reports a stale claim
-// (IsStaleClaim).
-func (tx tx) claimShare(c packet.Claim, provider string, lanes int) (p *payout.Payment, late bool, err error) {
-	var found struct {
-		Packet packetRow `gorm:"embedded"`
-		Late   bool
+// inserts; nil when the user has the share already.
+func (tx tx) claimShare(c packet.Claim, provider string, lanes int) (*payout.Payment, error) {
+	var found lockedPacket
+	lane, since := staleAfter(c, lanes)
+	err := tx.Raw("SELECT "+lockedColumns+" FROM packets p WHERE p.id = ? LOCK IN SHARE MODE", lane, since, c.PacketID).Scan(&found).Error
+	if err != nil {
+		return nil, err
+	}
+	return tx.claimOf(c, found.Packet, provider)
+}
+
+// lockForClaim is sendHold of a claim's payout, with the packet's row and MySQL's time. Only the packet is
+// locked, not what the inner query reads.
+func (tx tx) lockForClaim(c packet.Claim, by payout.Adapter, lanes int) (hold *payout.Hold, found lockedPacket, now time.Time, err error) {
+	on := holdNames{provider: by.Provider, packet: c.PacketID, payment: payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex)}
+	seen := tx.seen()
+	var rows []struct {
+		Stops stopsRow     `gorm:"embedded"`
+		Found lockedPacket `gorm:"embedded"`
 	}
 	lane, since := staleAfter(c, lanes)
-	err = tx.Raw(`SELECT id, app_id, currency, books_closed_at, EXISTS (SELECT 1 FROM pool_lanes WHERE lane = ? AND state = 'open'
-		AND epoch > ?) AS late
-		FROM packets WHERE id = ? LOCK IN SHARE MODE`, lane, since, c.PacketID).Scan(&found).Error
+	err = tx.Raw("SELECT s.*, "+lockedColumns+" FROM ("+selectStops+") s LEFT JOIN packets p ON p.id = ? ORDER BY s.h_id LOCK IN SHARE MODE",
+		lane, since, on.all(), c.PacketID).Scan(&rows).Error
 	if err != nil {
-		return nil, false, err
+		return nil, found, now, err
 	}
-	p, err = tx.claimOf(c, found.Packet, provider)
-	return p, found.Late, err
+	stops := make([]stopsRow, len(rows))
+	for i, r := range rows {
+		stops[i], found, now = r.Stops, r.Found, r.Stops.Now
+	}
+	hold, books, err := tx.firstStop(stops, seen, payout.ActionSendPayment, on)
+	if err == nil {
+		err = books.checkAdapter(by)
+	}
+	return hold, found, now, err
 }
 
 // staleAfter returns the lane of a claim and the epoch after which the claim is stale. A claim
@@ -144,7 +174,7 @@ func (s *Store) IsStaleClaim(ctx context.Context, c packet.Claim) (stale bool, e
 	return stale, classify(err)
 }
 
-// claimOf is claimShare for a locked packet row.
+// claimOf is claimShare for a packet row that is locked.
 func (tx tx) claimOf(c packet.Claim, row packetRow, provider string) (*payout.Payment, error) {
 	if row.ID == "" {
 		return nil, fmt.Errorf("packet %s: %w", c.PacketID, ErrNotFound)

@@ -56,56 +56,71 @@ func (n holdNames) of(scope payout.HoldScope) string {
 	return ""
 }
 
-// stops is what one statement shows of everything that may stop an action: MySQL's state and time, and
-// the first active hold of the widest scope, nil without one.
-func (tx tx) stops(action payout.HoldAction, on holdNames) (hold *payout.Hold, books mysqlStateRow, now time.Time, err error) {
-	seen := tx.seen()
-	var rows []struct {
-		Books mysqlStateRow `gorm:"embedded;embeddedPrefix:b_"`
-		Hold  holdRow       `gorm:"embedded;embeddedPrefix:h_"`
-		Now   time.Time     `gorm:"column:read_at"`
-	}
+// stopsRow is a row of selectStops: MySQL's state and time, and one active hold, if any.
+type stopsRow struct {
+	Books mysqlStateRow `gorm:"embedded;embeddedPrefix:b_"`
+	Hold  holdRow       `gorm:"embedded;embeddedPrefix:h_"`
+	Now   time.Time     `gorm:"column:read_at"`
+}
+
+// selectStops reads everything that may stop an action about holdNames.all.
+const selectStops = `SELECT UTC_TIMESTAMP(6) AS read_at,
+	b.id AS b_id, b.number AS b_number, b.state AS b_state, b.beat_at AS b_beat_at, b.known AS b_known,
+	b.restored_at AS b_restored_at, b.provider AS b_provider, b.provider_account AS b_provider_account,
+	h.id AS h_id, h.scope AS h_scope, h.name AS h_name, h.kind AS h_kind, h.cause AS h_cause, h.reason AS h_reason,
+	h.placed_by AS h_placed_by, h.placed_role AS h_placed_role, h.placed_at AS h_placed_at
+	FROM books b LEFT JOIN holds h ON h.name IN ? AND h.released_at IS NULL WHERE b.id = 1`
+
+// all are the names of the holds that may stop the action, with that of the holds on everything.
+func (n holdNames) all() []string {
 	names := []string{""}
 	for _, scope := range payout.HoldScopes {
-		if name := on.of(scope); name != "" {
+		if name := n.of(scope); name != "" {
 			names = append(names, name)
 		}
 	}
-	err = tx.Raw(`SELECT UTC_TIMESTAMP(6) AS read_at,
-		b.id AS b_id, b.number AS b_number, b.state AS b_state, b.beat_at AS b_beat_at, b.known AS b_known,
-		b.restored_at AS b_restored_at, b.provider AS b_provider, b.provider_account AS b_provider_account,
-		h.id AS h_id, h.scope AS h_scope, h.name AS h_name, h.kind AS h_kind, h.cause AS h_cause, h.reason AS h_reason,
-		h.placed_by AS h_placed_by, h.placed_role AS h_placed_role, h.placed_at AS h_placed_at
-		FROM books b LEFT JOIN holds h ON h.name IN ? AND h.released_at IS NULL WHERE b.id = 1 ORDER BY h.id`,
-		names).Scan(&rows).Error
-	if err != nil {
-		return nil, books, now, err
+	return names
+}
+
+// stops is what one statement shows of everything that may stop an action: the state of MySQL, and
+// the first active hold of the widest scope, nil without one.
+func (tx tx) stops(action payout.HoldAction, on holdNames) (hold *payout.Hold, books mysqlStateRow, err error) {
+	seen := tx.seen()
+	var rows []stopsRow
+	if err := tx.Raw(selectStops+" ORDER BY h.id", on.all()).Scan(&rows).Error; err != nil {
+		return nil, books, err
 	}
+	return tx.firstStop(rows, seen, action, on)
+}
+
+// firstStop is stops for rows that were read after seen.
+func (tx tx) firstStop(rows []stopsRow, seen int64, action payout.HoldAction, on holdNames) (
+	hold *payout.Hold, books mysqlStateRow, err error) {
 	if len(rows) == 0 {
-		return nil, books, now, fmt.Errorf("%w: the row of table books is missing", ErrUnavailable)
+		return nil, books, fmt.Errorf("%w: the row of table books is missing", ErrUnavailable)
 	}
-	books, now = rows[0].Books, rows[0].Now
+	books = rows[0].Books
 	state, err := tx.compareRow(books, seen)
 	if err != nil {
-		return nil, books, now, err
+		return nil, books, err
 	}
 	if hold = state.Hold(); hold != nil && hold.Stops(action) {
-		return hold, books, now, nil
+		return hold, books, nil
 	}
 	for _, scope := range payout.HoldScopes {
 		for _, r := range rows {
 			if h := r.Hold.hold(); h.ID != 0 && h.Scope == scope && h.Name == on.of(scope) && h.Stops(action) {
-				return &h, books, now, nil
+				return &h, books, nil
 			}
 		}
 	}
-	return nil, books, now, nil
+	return nil, books, nil
 }
 
 // allow refuses an action that a hold stops, with a payout.HeldError, inside the transaction that
 // does it.
 func (tx tx) allow(action payout.HoldAction, on holdNames) error {
-	hold, _, _, err := tx.stops(action, on)
+	hold, _, err := tx.stops(action, on)
 	if err == nil && hold != nil {
 		err = &payout.HeldError{Hold: *hold}
 	}
@@ -116,20 +131,14 @@ func (tx tx) allow(action payout.HoldAction, on holdNames) error {
 // refund of a cancelled payout is held too while the payout's money may still move (rule R5: a share
 // is queried with all its order numbers).
 func (tx tx) sendHold(paymentID, packetID string, by payout.Adapter) (*payout.Hold, error) {
-	hold, _, err := tx.storedSendHold(paymentID, packetID, by)
+	hold, books, err := tx.stops(payout.ActionSendPayment, holdNames{provider: by.Provider, packet: packetID, payment: paymentID})
+	if err == nil {
+		err = books.checkAdapter(by)
+	}
 	if hold != nil || err != nil {
 		return hold, err
 	}
 	return tx.refundHold(paymentID, packetID)
-}
-
-// storedSendHold is sendHold for a payment that is no refund. It returns MySQL's time too.
-func (tx tx) storedSendHold(paymentID, packetID string, by payout.Adapter) (*payout.Hold, time.Time, error) {
-	hold, books, now, err := tx.stops(payout.ActionSendPayment, holdNames{provider: by.Provider, packet: packetID, payment: paymentID})
-	if err == nil {
-		err = books.checkAdapter(by)
-	}
-	return hold, now, err
 }
 
 // placeHold stores a hold unless the same cause has placed it before.

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"hongbao/internal/devstack/stacktest"
+	"hongbao/internal/failpoint"
 	"hongbao/internal/payout"
 )
 
@@ -31,8 +32,8 @@ func TestStatementsOfAPayout(t *testing.T) {
 	one := another(t, s, dsn, Config{MaxOpenConns: 1, Lanes: 8})
 	begin := func(share int, user string) (b payout.SendStart) {
 		n := statements(t, one, func() { b = beginClaim(t, one, claimOf(p, share, user)) })
-		// begin; holds; packet; share, claim, payment, transfer, attempt; commit
-		if n != 9 {
+		// begin; holds and packet; share, claim, payment, transfer, attempt; commit
+		if n != 8 {
 			t.Errorf("the claim of share %d costs %d statements", share, n)
 		}
 		return b
@@ -45,4 +46,37 @@ func TestStatementsOfAPayout(t *testing.T) {
 			t.Errorf("the answer %s costs %d statements", answer, n)
 		}
 	}
+}
+
+// TestR6_ClaimLocksItsPacketAlone: closing waits for a claim; the heartbeat and holds do not.
+func TestR6_ClaimLocksItsPacketAlone(t *testing.T) {
+	t.Parallel()
+	dsn := stacktest.MariaDB(t)
+	s, _, raw := newStoreAt(t, dsn)
+	p := funded(t, s, 200, 2)
+	must(t, tx{DB: s.read(t.Context()), now: s.Now()}.placeHold(payout.Hold{Scope: payout.HoldProvider, Name: adapter.Provider,
+		Kind: payout.HoldStaff, Cause: "c", Reason: "r", By: "b", Role: "ops"}))
+	other, err := raw.Conn(t.Context())
+	must(t, err)
+	defer func() { must(t, other.Close()) }()
+	run := func(statement string, args ...any) error {
+		_, err := other.ExecContext(t.Context(), statement, args...)
+		return err
+	}
+	must(t, run("SET SESSION innodb_lock_wait_timeout = 1"))
+	must(t, s.inTx(t.Context(), failpoint.Administration, func(tx tx) error {
+		hold, found, _, err := tx.lockForClaim(claimOf(p, 0, "u"), adapter, 8)
+		if err != nil || hold == nil || found.Packet.ID != p.ID {
+			t.Errorf("%+v, %+v, %v", hold, found, err)
+		}
+		for _, free := range []string{"UPDATE books SET beat_at = NOW(3)", "UPDATE holds SET reason = 'x'", "DELETE FROM holds"} {
+			if err := run(free); err != nil {
+				t.Errorf("%s: %v", free, err)
+			}
+		}
+		if err := run("UPDATE packets SET updated_at = NOW(3) WHERE id = ?", p.ID); err == nil {
+			t.Error("the packet is not locked")
+		}
+		return nil
+	}))
 }
