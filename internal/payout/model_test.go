@@ -221,7 +221,7 @@ func (l *adversary) Check(t *rapid.T) {
 	}
 	for _, a := range l.attempts {
 		if last := l.lastAsked(a.No); l.p.Status == StatusCancelled && (last == ObsPending || last == ObsNeedsRecipient) &&
-			(!a.Booked || a.ReturnBooked) && !MayStillMove(l.attempts) {
+			(!a.Booked || a.ReturnBooked) && !l.gaveUp(a.No) && !MayStillMove(l.attempts) {
 			t.Fatalf("cancelled, and the refund does not wait for %s of %+v", last, a)
 		}
 		if a.Sends == 0 || len(a.ObservedIDs) > rememberBytes {
@@ -306,7 +306,7 @@ func (l *adversary) carry(t *rapid.T) {
 			if h.Source == SourceSend || !h.Kind.usable() {
 				continue
 			}
-			if (h.Kind == ObsSucceeded || h.Kind == ObsPending || h.Kind == ObsNeedsRecipient) && !a.Forgotten {
+			if (h.Kind == ObsSucceeded || h.Kind.mayMove() && !l.gaveUp(a.No)) && !a.Forgotten {
 				t.Fatalf("cancelled despite %+v, %+v", h, a)
 			}
 			break
@@ -417,7 +417,7 @@ func (l *adversary) actions() map[string]func(*rapid.T) {
 			if l.decide(kind, two) != nil {
 				t.Skip("the state does not permit it")
 			}
-			if kind == DecisionRetry && two {
+			if two && (kind == DecisionRetry || kind == DecisionCancel) {
 				l.gives()
 			}
 		},
