@@ -44,6 +44,12 @@ func readAuditFilter(q *query) staff.AuditFilter {
 	return f
 }
 
+func renderAuditEntry(e staff.AuditEntry) wire.AuditEntry {
+	return wire.AuditEntry{Seq: e.Seq, At: wire.At(e.At), Actor: e.Actor, Role: e.Role, KeyID: textOrNull(e.KeyID),
+		Action: e.Action, Subject: e.Subject, Reason: e.Reason, Before: wire.State(e.Before), After: wire.State(e.After),
+		Hash: hex.EncodeToString(e.Hash[:])}
+}
+
 func listAudit(r *request) (answer, error) {
 	q := readQuery(r)
 	filter := readAuditFilter(q)
@@ -77,9 +83,7 @@ func listAudit(r *request) (answer, error) {
 		page.NextCursor = encodeCursor(auditCursor{Filters: given, At: last.At, Seq: last.Seq})
 	}
 	for _, e := range entries {
-		page.Items = append(page.Items, wire.AuditEntry{Seq: e.Seq, At: wire.At(e.At), Actor: e.Actor, Role: e.Role, KeyID: textOrNull(e.KeyID),
-			Action: e.Action, Subject: e.Subject, Reason: e.Reason, Before: wire.State(e.Before), After: wire.State(e.After),
-			Hash: hex.EncodeToString(e.Hash[:])})
+		page.Items = append(page.Items, renderAuditEntry(e))
 	}
 	return answer{status: http.StatusOK, body: page}, nil
 }

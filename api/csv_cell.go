@@ -2,11 +2,8 @@ package api
 
 import (
 	"regexp"
-	"strconv"
 	"strings"
 	"unicode"
-
-	"hongbao/internal/money"
 )
 
 // lineEnds normalizes line ends: the CSV writer would drop a lone CR.
@@ -29,16 +26,6 @@ func cell(text string) string {
 	}
 	return text
 }
-
-// optionalCell returns the cell of a nullable text; null is empty.
-func optionalCell[T ~string](text *T) string {
-	if text == nil {
-		return ""
-	}
-	return cell(string(*text))
-}
-
-func fenCell(amount money.Fen) string { return strconv.FormatInt(int64(amount), 10) }
 
 // valueWords are the words of dates and truth values, and currencies: a spreadsheet reads them
 // with digits as a value. partWords count only after a digit, as in 1e5, 12:30 PM and

@@ -41,16 +41,16 @@ func exportRoute(id, what, of string, columns []string, filters []param, roles [
 func exportRoutes() []*route {
 	const amount = "amount is in whole fen, amount_yuan in yuan, "
 	return []*route{
-		exportRoute("exportPayouts", "payouts", amount, payoutColumns, paymentFilters("Payouts"), nil, exportPayouts),
-		exportRoute("exportRefunds", "refunds", amount, refundColumns, append(paymentFilters("Refunds"), lateParam), nil, exportRefunds),
+		exportRoute("exportPayouts", "payouts", amount, payoutColumns.names, paymentFilters("Payouts"), nil, exportPayouts),
+		exportRoute("exportRefunds", "refunds", amount, refundColumns.names, append(paymentFilters("Refunds"), lateParam), nil, exportRefunds),
 		exportRoute("exportPackets", "packets", "amounts are in whole fen, columns that end in _yuan are in yuan, metadata is JSON, ",
-			packetColumns,
+			packetColumns.names,
 			slices.Concat([]param{packetStatusParam}, staffPacketFilters()), nil, exportPackets),
 		exportRoute("exportApprovals", "approvals", "user_id, amount (in whole fen), amount_yuan and payment_status are those of the payout "+
 			"or refund in payment_id, ",
-			approvalColumns, approvalFilters(), nil, exportApprovals),
-		exportRoute("exportBreaks", "breaks", "amounts are in whole fen, columns that end in _yuan are in yuan, ", breakFileColumns,
+			approvalColumns.names, approvalFilters(), nil, exportApprovals),
+		exportRoute("exportBreaks", "breaks", "amounts are in whole fen, columns that end in _yuan are in yuan, ", breakFileColumns.names,
 			breakFilters(), nil, exportBreaks),
-		exportRoute("exportAudit", "audit", "before and after are JSON, ", auditColumns, auditFilters(), auditReaders, exportAudit),
+		exportRoute("exportAudit", "audit", "before and after are JSON, ", auditColumns.names, auditFilters(), auditReaders, exportAudit),
 	}
 }
