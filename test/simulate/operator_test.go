@@ -104,7 +104,8 @@ func (w *world) judgeCarriedOut(r *row) {
 		return
 	}
 	for _, a := range r.attempts {
-		if last := w.bank.answers[a.OrderNo].kind; w.now().Before(a.QueryUntil) && (last == payout.ObsPending || last == payout.ObsNeedsRecipient) {
+		last := w.bank.answers[a.OrderNo].kind
+		if w.now().Before(a.QueryUntil) && (last == payout.ObsPending || last == payout.ObsNeedsRecipient) {
 			w.violated("%s was stated not to have moved, and the provider's last answer was %s for %s", r.ID, last, a.OrderNo)
 		}
 	}
