@@ -34,7 +34,7 @@ var (
 func packetRoutes() []*route {
 	return []*route{
 		{
-			id: "createPacket", method: http.MethodPost, path: "/v1/packets", listener: listenPublic, realm: realmApp, tag: "packets",
+			id: "createPacket", method: http.MethodPost, path: wire.PathPackets, listener: listenPublic, realm: realmApp, tag: "packets",
 			summary: "Create a packet",
 			about: "Charges the sender, splits the total into shares and opens the packet. Repeat the request with the same " +
 				"Idempotency-Key until it is answered: the sender is charged once. The answers 2xx, 402 and 409 are kept for the " +
@@ -51,7 +51,7 @@ func packetRoutes() []*route {
 			handle:   createPacket,
 		},
 		{
-			id: "listPackets", method: http.MethodGet, path: "/v1/packets", listener: listenPublic, realm: realmApp, tag: "packets",
+			id: "listPackets", method: http.MethodGet, path: wire.PathPackets, listener: listenPublic, realm: realmApp, tag: "packets",
 			summary: "List packets",
 			about:   "Lists the packets of the app, newest first. Filters are combined with AND.",
 			params: []param{
@@ -62,7 +62,7 @@ func packetRoutes() []*route {
 			handle:  listPackets,
 		},
 		{
-			id: "getPacket", method: http.MethodGet, path: "/v1/packets/{id}", listener: listenPublic, realm: realmApp, tag: "packets",
+			id: "getPacket", method: http.MethodGet, path: wire.PathPackets + "/{id}", listener: listenPublic, realm: realmApp, tag: "packets",
 			summary:  "Get a packet",
 			about:    "Returns the packet with its current status and counters.",
 			params:   []param{packetParam},
@@ -70,7 +70,8 @@ func packetRoutes() []*route {
 			problems: []wire.Code{wire.CodePacketNotFound}, handle: getPacket,
 		},
 		{
-			id: "closePacket", method: http.MethodPost, path: "/v1/packets/{id}/close", listener: listenPublic, realm: realmApp, tag: "packets",
+			id: "closePacket", method: http.MethodPost, path: wire.PathPackets + "/{id}/close", listener: listenPublic, realm: realmApp,
+			tag:     "packets",
 			summary: "Recall a packet",
 			about: "Ends the packet: no share can be grabbed any more, and the unclaimed amount is refunded to the sender. The " +
 				"request can be repeated. A packet that has ended does not change. The body is optional: omit it or send an " +
@@ -81,7 +82,7 @@ func packetRoutes() []*route {
 			problems: []wire.Code{wire.CodePacketNotFound, wire.CodeNotOpenYet}, handle: closePacket,
 		},
 		{
-			id: "getProof", method: http.MethodGet, path: "/v1/packets/{id}/proof", listener: listenPublic, realm: realmApp, tag: "packets",
+			id: "getProof", method: http.MethodGet, path: wire.PathPackets + "/{id}/proof", listener: listenPublic, realm: realmApp, tag: "packets",
 			summary: "Prove where the money of a packet is",
 			about: "Compares the ledger with Redis (while it has the pool) and with the provider. total = paid + owed + " +
 				"remaining + refunding + refunded holds at every moment. in_flight is what running steps explain; anything else " +
@@ -96,7 +97,7 @@ func packetRoutes() []*route {
 func claimRoutes() []*route {
 	return []*route{
 		{
-			id: "grab", method: http.MethodPost, path: "/v1/packets/{id}/grabs", listener: listenPublic, realm: realmApp, tag: "claims",
+			id: "grab", method: http.MethodPost, path: wire.PathPackets + "/{id}/grabs", listener: listenPublic, realm: realmApp, tag: "claims",
 			summary: "Grab a share",
 			about: "Takes the next share for a user. No Idempotency-Key is needed: packet and user are the key. A 2xx means " +
 				"that the claim is stored durably and will be paid. A repeated grab of a user returns the same claim for ever " +
@@ -112,7 +113,7 @@ func claimRoutes() []*route {
 			handle:   grabShare,
 		},
 		{
-			id: "listGrabs", method: http.MethodGet, path: "/v1/packets/{id}/grabs", listener: listenPublic, realm: realmApp, tag: "claims",
+			id: "listGrabs", method: http.MethodGet, path: wire.PathPackets + "/{id}/grabs", listener: listenPublic, realm: realmApp, tag: "claims",
 			summary:  "List the claims of a packet",
 			about:    "Newest first. best_luck is true on exactly one claim once the packet is sold out or closed.",
 			params:   []param{packetParam, limitParam, cursorParam},
@@ -120,7 +121,8 @@ func claimRoutes() []*route {
 			problems: []wire.Code{wire.CodePacketNotFound}, handle: listGrabs,
 		},
 		{
-			id: "getGrab", method: http.MethodGet, path: "/v1/packets/{id}/grabs/{user_id}", listener: listenPublic, realm: realmApp, tag: "claims",
+			id: "getGrab", method: http.MethodGet, path: wire.PathPackets + "/{id}/grabs/{user_id}", listener: listenPublic, realm: realmApp,
+			tag:      "claims",
 			summary:  "Get the claim of a user",
 			about:    "Returns the claim of one user in one packet, in every state of the packet.",
 			params:   []param{packetParam, userParam},
@@ -133,7 +135,8 @@ func claimRoutes() []*route {
 func userRoutes() []*route {
 	return []*route{
 		{
-			id: "listUserClaims", method: http.MethodGet, path: "/v1/users/{user_id}/claims", listener: listenPublic, realm: realmApp, tag: "users",
+			id: "listUserClaims", method: http.MethodGet, path: wire.PathUsers + "/{user_id}/claims", listener: listenPublic, realm: realmApp,
+			tag:     "users",
 			summary: "List the claims of a user",
 			about:   "Newest first, from all packets of the app. A claim is listed as soon as it is won.",
 			params:  []param{userParam, limitParam, cursorParam},
@@ -141,7 +144,7 @@ func userRoutes() []*route {
 			handle:  listUserClaims,
 		},
 		{
-			id: "listUserPackets", method: http.MethodGet, path: "/v1/users/{user_id}/packets", listener: listenPublic, realm: realmApp,
+			id: "listUserPackets", method: http.MethodGet, path: wire.PathUsers + "/{user_id}/packets", listener: listenPublic, realm: realmApp,
 			tag: "users", summary: "List the packets that a user sent",
 			about:   "Newest first.",
 			params:  []param{userParam, packetStatusParam, limitParam, cursorParam},
@@ -149,7 +152,8 @@ func userRoutes() []*route {
 			handle:  listUserPackets,
 		},
 		{
-			id: "getUserSummary", method: http.MethodGet, path: "/v1/users/{user_id}/summary", listener: listenPublic, realm: realmApp, tag: "users",
+			id: "getUserSummary", method: http.MethodGet, path: wire.PathUsers + "/{user_id}/summary", listener: listenPublic, realm: realmApp,
+			tag:     "users",
 			summary: "Summarize the year of a user",
 			about:   "Counts and sums what a user sent and received in the packets of the app in one year.",
 			params: []param{
@@ -168,7 +172,7 @@ func userRoutes() []*route {
 func staffRoutes() []*route {
 	return []*route{
 		{
-			id: "listPayouts", method: http.MethodGet, path: "/v1/staff/payouts", listener: listenStaff, realm: realmStaff, tag: "staff payouts",
+			id: "listPayouts", method: http.MethodGet, path: wire.PathPayouts, listener: listenStaff, realm: realmStaff, tag: "staff payouts",
 			summary: "List payouts",
 			about:   "Newest first. Filters are combined with AND.",
 			params:  append(paymentFilters("Payouts"), limitParam, cursorParam),
@@ -176,7 +180,8 @@ func staffRoutes() []*route {
 			handle:  listPayouts,
 		},
 		{
-			id: "sumPayouts", method: http.MethodGet, path: "/v1/staff/payouts/sum", listener: listenStaff, realm: realmStaff, tag: "staff payouts",
+			id: "sumPayouts", method: http.MethodGet, path: wire.PathPayouts + "/sum", listener: listenStaff, realm: realmStaff,
+			tag:     "staff payouts",
 			summary: "Count and sum payouts",
 			about:   "Covers the payouts that the list returns for the same filters; of more than 10,000, the newest 10,000.",
 			params:  paymentFilters("Payouts"),
@@ -184,7 +189,7 @@ func staffRoutes() []*route {
 			handle:  sumPayouts,
 		},
 		{
-			id: "getPayoutStatuses", method: http.MethodGet, path: "/v1/staff/payouts/statuses", listener: listenStaff, realm: realmStaff,
+			id: "getPayoutStatuses", method: http.MethodGet, path: wire.PathPayouts + "/statuses", listener: listenStaff, realm: realmStaff,
 			tag: "staff payouts", summary: "Get the statuses of several payouts",
 			about:   "Returns the statuses of recorded payouts from MySQL in one read. Use it to poll many payouts.",
 			params:  []param{payoutIDsParam},
@@ -192,7 +197,7 @@ func staffRoutes() []*route {
 			handle:  getPayoutStatuses,
 		},
 		{
-			id: "getOverview", method: http.MethodGet, path: "/v1/staff/overview", listener: listenStaff, realm: realmStaff, tag: "staff overview",
+			id: "getOverview", method: http.MethodGet, path: wire.PathOverview, listener: listenStaff, realm: realmStaff, tag: "staff overview",
 			summary: "Get the balances and the open work",
 			about: "Returns the ledger over all packets, unfinished payments by kind and status, open breaks, and decisions " +
 				"that wait for a second person.",
@@ -200,7 +205,7 @@ func staffRoutes() []*route {
 			handle:  getOverview,
 		},
 		{
-			id: "getActivity", method: http.MethodGet, path: "/v1/staff/activity", listener: listenStaff, realm: realmStaff, tag: "staff overview",
+			id: "getActivity", method: http.MethodGet, path: wire.PathActivity, listener: listenStaff, realm: realmStaff, tag: "staff overview",
 			summary: "Get grabs and payouts per minute",
 			about: "Counts what was recorded in each of the last 60 minutes, by MySQL's clock. A worker records a grab right " +
 				"after it was won.",
@@ -208,7 +213,7 @@ func staffRoutes() []*route {
 			handle:  getActivity,
 		},
 		{
-			id: "getHealth", method: http.MethodGet, path: "/v1/staff/health", listener: listenStaff, realm: realmStaff, tag: "staff overview",
+			id: "getHealth", method: http.MethodGet, path: wire.PathHealth, listener: listenStaff, realm: realmStaff, tag: "staff overview",
 			summary: "Get the health of every part",
 			about: "Applies the limits of /readyz, the metrics and `hongbao doctor` and returns one status per part. It answers " +
 				"also while MySQL, Redis or Temporal is unavailable; figures are up to five seconds old. The audit chain is " +
@@ -217,7 +222,8 @@ func staffRoutes() []*route {
 			handle:  getHealth,
 		},
 		{
-			id: "getPayout", method: http.MethodGet, path: "/v1/staff/payouts/{id}", listener: listenStaff, realm: realmStaff, tag: "staff payouts",
+			id: "getPayout", method: http.MethodGet, path: wire.PathPayouts + "/{id}", listener: listenStaff, realm: realmStaff,
+			tag:     "staff payouts",
 			summary: "Get a payout with its attempts and timeline",
 			about: "An acknowledged claim that is not recorded in MySQL yet is returned as pending, with the data of Redis. No " +
 				"decision about it is possible before it is recorded.",

@@ -27,7 +27,7 @@ func auditRoutes() []*route {
 	filters := auditFilters()
 	return []*route{
 		{
-			id: "listAudit", method: http.MethodGet, path: "/v1/staff/audit", listener: listenStaff, realm: realmStaff, roles: auditReaders,
+			id: "listAudit", method: http.MethodGet, path: wire.PathAudit, listener: listenStaff, realm: realmStaff, roles: auditReaders,
 			tag: "staff audit", summary: "List audit entries",
 			about:   "Newest first. Filters are combined with AND. The roles whose decisions are audited cannot read the audit.",
 			params:  slices.Concat(filters, paging),
@@ -35,7 +35,7 @@ func auditRoutes() []*route {
 			handle:  listAudit,
 		},
 		{
-			id: "countAudit", method: http.MethodGet, path: "/v1/staff/audit/count", listener: listenStaff, realm: realmStaff, roles: auditReaders,
+			id: "countAudit", method: http.MethodGet, path: wire.PathAudit + "/count", listener: listenStaff, realm: realmStaff, roles: auditReaders,
 			tag: "staff audit", summary: "Count audit entries",
 			about:   "Counts the entries that the list returns for the same filters, up to 10,000.",
 			params:  filters,
@@ -43,8 +43,9 @@ func auditRoutes() []*route {
 			handle:  countAudit,
 		},
 		{
-			id: "verifyAudit", method: http.MethodGet, path: "/v1/staff/audit/verify", listener: listenStaff, realm: realmStaff, roles: auditReaders,
-			tag: "staff audit", summary: "Verify the audit chain",
+			id: "verifyAudit", method: http.MethodGet, path: wire.PathAudit + "/verify", listener: listenStaff, realm: realmStaff,
+			roles: auditReaders,
+			tag:   "staff audit", summary: "Verify the audit chain",
 			about: "Reads every entry: each holds a hash of its content and of the entry before it. Changed, removed, added and " +
 				"moved entries are found, also at the end. A completely rewritten audit is found only by comparing head with a " +
 				"copy kept elsewhere. The call may take a minute.",

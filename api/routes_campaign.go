@@ -17,7 +17,7 @@ var campaignStatusParam = param{in: "query", name: "status", schema: wire.Campai
 func campaignRoutes() []*route {
 	change := func(name, verb, summary, about string, to campaign.Status, problems ...wire.Code) *route {
 		return &route{
-			id: name, method: http.MethodPost, path: "/v1/campaigns/{id}/" + verb, listener: listenPublic, realm: realmApp, tag: "campaigns",
+			id: name, method: http.MethodPost, path: wire.PathCampaigns + "/{id}/" + verb, listener: listenPublic, realm: realmApp, tag: "campaigns",
 			summary: summary, about: about + " The request can be repeated. The body is optional: omit it or send an empty object.",
 			params: []param{campaignParam}, body: wire.NoMembers{}, optional: true,
 			answers:  []reply{{status: http.StatusOK, about: "The campaign after the change.", body: wire.Campaign{}}},
@@ -26,7 +26,7 @@ func campaignRoutes() []*route {
 	}
 	return []*route{
 		{
-			id: "createCampaign", method: http.MethodPost, path: "/v1/campaigns", listener: listenPublic, realm: realmApp, tag: "campaigns",
+			id: "createCampaign", method: http.MethodPost, path: wire.PathCampaigns, listener: listenPublic, realm: realmApp, tag: "campaigns",
 			summary: "Create a campaign",
 			about: "Opens one packet like the template every day at the same local time. The packet is created, and its sender " +
 				"charged, ten minutes before. It is then a packet like any other and is independent of the campaign. When a " +
@@ -37,7 +37,7 @@ func campaignRoutes() []*route {
 			problems: []wire.Code{wire.CodeKeyRequired, wire.CodeKeyReused, wire.CodeManyCampaigns}, handle: createCampaign,
 		},
 		{
-			id: "listCampaigns", method: http.MethodGet, path: "/v1/campaigns", listener: listenPublic, realm: realmApp, tag: "campaigns",
+			id: "listCampaigns", method: http.MethodGet, path: wire.PathCampaigns, listener: listenPublic, realm: realmApp, tag: "campaigns",
 			summary: "List campaigns",
 			about:   "Newest first.",
 			params:  []param{campaignStatusParam, limitParam, cursorParam},
@@ -45,7 +45,7 @@ func campaignRoutes() []*route {
 			handle:  listCampaigns,
 		},
 		{
-			id: "getCampaign", method: http.MethodGet, path: "/v1/campaigns/{id}", listener: listenPublic, realm: realmApp, tag: "campaigns",
+			id: "getCampaign", method: http.MethodGet, path: wire.PathCampaigns + "/{id}", listener: listenPublic, realm: realmApp, tag: "campaigns",
 			summary:  "Get a campaign",
 			about:    "Returns the campaign with its current status and its next opening time.",
 			params:   []param{campaignParam},
@@ -53,7 +53,7 @@ func campaignRoutes() []*route {
 			problems: []wire.Code{wire.CodeCampaignNotFound}, handle: getCampaign,
 		},
 		{
-			id: "listCampaignDays", method: http.MethodGet, path: "/v1/campaigns/{id}/days", listener: listenPublic, realm: realmApp,
+			id: "listCampaignDays", method: http.MethodGet, path: wire.PathCampaigns + "/{id}/days", listener: listenPublic, realm: realmApp,
 			tag: "campaigns", summary: "List the days of a campaign",
 			about:    "Returns what happened on each day. Newest first.",
 			params:   []param{campaignParam, limitParam, cursorParam},
@@ -75,7 +75,7 @@ func campaignRoutes() []*route {
 func staffCampaignRoutes() []*route {
 	stop := func(name, verb, summary, about string, to campaign.Status, problems ...wire.Code) *route {
 		return &route{
-			id: name, method: http.MethodPost, path: "/v1/staff/campaigns/{id}/" + verb, listener: listenStaff, realm: realmStaff,
+			id: name, method: http.MethodPost, path: wire.PathStaffCampaigns + "/{id}/" + verb, listener: listenStaff, realm: realmStaff,
 			roles: []access.Role{access.RoleOps, access.RoleFinance}, tag: "staff campaigns",
 			summary: summary, about: about + " A campaign in that status already does not change; this is audited too.",
 			params: []param{campaignParam, keyParam}, body: wire.CampaignDecision{},
@@ -86,7 +86,7 @@ func staffCampaignRoutes() []*route {
 	}
 	return []*route{
 		{
-			id: "listStaffCampaigns", method: http.MethodGet, path: "/v1/staff/campaigns", listener: listenStaff, realm: realmStaff,
+			id: "listStaffCampaigns", method: http.MethodGet, path: wire.PathStaffCampaigns, listener: listenStaff, realm: realmStaff,
 			tag:     "staff campaigns",
 			summary: "List the campaigns of all apps",
 			about:   "Newest first. Filters are combined with AND.",
@@ -96,7 +96,7 @@ func staffCampaignRoutes() []*route {
 			handle:  listStaffCampaigns,
 		},
 		{
-			id: "getStaffCampaign", method: http.MethodGet, path: "/v1/staff/campaigns/{id}", listener: listenStaff, realm: realmStaff,
+			id: "getStaffCampaign", method: http.MethodGet, path: wire.PathStaffCampaigns + "/{id}", listener: listenStaff, realm: realmStaff,
 			tag:      "staff campaigns",
 			summary:  "Get a campaign of any app",
 			about:    "Returns the campaign with its current status and its app.",
@@ -105,8 +105,9 @@ func staffCampaignRoutes() []*route {
 			problems: []wire.Code{wire.CodeCampaignNotFound}, handle: getStaffCampaign,
 		},
 		{
-			id: "listStaffCampaignDays", method: http.MethodGet, path: "/v1/staff/campaigns/{id}/days", listener: listenStaff, realm: realmStaff,
-			tag: "staff campaigns", summary: "List the days of a campaign of any app",
+			id: "listStaffCampaignDays", method: http.MethodGet, path: wire.PathStaffCampaigns + "/{id}/days", listener: listenStaff,
+			realm: realmStaff,
+			tag:   "staff campaigns", summary: "List the days of a campaign of any app",
 			about:    "Returns the same as for the app.",
 			params:   []param{campaignParam, limitParam, cursorParam},
 			answers:  []reply{{status: http.StatusOK, about: "A page of days.", body: wire.List[wire.CampaignDay]{}}},

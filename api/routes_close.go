@@ -12,7 +12,7 @@ import (
 func closeRoutes() []*route {
 	return []*route{
 		{
-			id: "getBalances", method: http.MethodGet, path: "/v1/staff/balances", listener: listenStaff, realm: realmStaff, tag: "staff ledger",
+			id: "getBalances", method: http.MethodGet, path: wire.PathBalances, listener: listenStaff, realm: realmStaff, tag: "staff ledger",
 			summary: "Get the balances of the ledger at a moment",
 			about: "Returns every account, in total and by app. Balances of a moment more than five minutes ago do not change: " +
 				"the ledger is append-only.",
@@ -22,7 +22,7 @@ func closeRoutes() []*route {
 			handle:  getBalances,
 		},
 		{
-			id: "listCloses", method: http.MethodGet, path: "/v1/staff/closes", listener: listenStaff, realm: realmStaff, tag: "staff ledger",
+			id: "listCloses", method: http.MethodGet, path: wire.PathCloses, listener: listenStaff, realm: realmStaff, tag: "staff ledger",
 			summary: "List the day-end closes",
 			about:   "Newest first, from today back to the day of the first transfer in the ledger.",
 			params:  []param{limitParam, cursorParam},
@@ -30,7 +30,7 @@ func closeRoutes() []*route {
 			handle:  listCloses,
 		},
 		{
-			id: "getClose", method: http.MethodGet, path: "/v1/staff/closes/{date}", listener: listenStaff, realm: realmStaff, tag: "staff ledger",
+			id: "getClose", method: http.MethodGet, path: wire.PathCloses + "/{date}", listener: listenStaff, realm: realmStaff, tag: "staff ledger",
 			summary: "Get the day-end close of a day",
 			about: "Returns balances and movements beside the provider's statement. A day is a day of the statement, in the " +
 				"provider's time zone; a ledger entry belongs to the day on which it was posted. The close is final once the day " +
@@ -40,7 +40,7 @@ func closeRoutes() []*route {
 			problems: []wire.Code{wire.CodeNotFound}, handle: getClose,
 		},
 		{
-			id: "exportClose", method: http.MethodGet, path: "/v1/staff/export/close.csv", listener: listenStaff, realm: realmStaff,
+			id: "exportClose", method: http.MethodGet, path: wire.PathExports + "/close.csv", listener: listenStaff, realm: realmStaff,
 			tag:     "staff exports",
 			summary: "Export the day-end close of a day as CSV",
 			about: "RFC 4180 in UTF-8 with a header line. The columns are " + strings.Join(closeColumns, ", ") +

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"hongbao/internal/access"
+	"hongbao/wire"
 )
 
 // exportAbout describes the file of a list. of describes its particular columns.
@@ -24,7 +25,7 @@ func exportAbout(of string, columns []string) string {
 func exportRoute(id, what, of string, columns []string, filters []param, roles []access.Role,
 	handle func(*request) (answer, error)) *route {
 	return &route{
-		id: id, method: http.MethodGet, path: "/v1/staff/export/" + what + ".csv", listener: listenStaff, realm: realmStaff, roles: roles,
+		id: id, method: http.MethodGet, path: wire.PathExports + "/" + what + ".csv", listener: listenStaff, realm: realmStaff, roles: roles,
 		tag: "staff exports", summary: "Export " + what + " as CSV", about: exportAbout(of, columns),
 		params: slices.Concat(filters, []param{
 			{in: "query", name: "bom", schema: false, example: true,

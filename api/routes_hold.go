@@ -12,7 +12,7 @@ func holdRoutes() []*route {
 	id := param{in: "path", name: "id", required: true, schema: "", example: "h12", about: "The hold's id."}
 	return []*route{
 		{
-			id: "listHolds", method: http.MethodGet, path: "/v1/staff/holds", listener: listenStaff, realm: realmStaff,
+			id: "listHolds", method: http.MethodGet, path: wire.PathHolds, listener: listenStaff, realm: realmStaff,
 			tag:     "staff holds",
 			summary: "List holds",
 			about: "A hold stops sends, closings and decisions of a provider, a packet or a payment until it is released. Newest first. " +
@@ -27,7 +27,7 @@ func holdRoutes() []*route {
 			handle:  listHolds,
 		},
 		{
-			id: "getHold", method: http.MethodGet, path: "/v1/staff/holds/{id}", listener: listenStaff, realm: realmStaff,
+			id: "getHold", method: http.MethodGet, path: wire.PathHolds + "/{id}", listener: listenStaff, realm: realmStaff,
 			tag: "staff holds", summary: "Get a hold",
 			about:    "Returns a hold and the money that may move when it is released.",
 			params:   []param{id},
@@ -35,7 +35,7 @@ func holdRoutes() []*route {
 			problems: []wire.Code{wire.CodeNotFound}, handle: getHold,
 		},
 		{
-			id: "placeHold", method: http.MethodPost, path: "/v1/staff/holds", listener: listenStaff, realm: realmStaff,
+			id: "placeHold", method: http.MethodPost, path: wire.PathHolds, listener: listenStaff, realm: realmStaff,
 			roles: []access.Role{access.RoleOps, access.RoleFinance}, tag: "staff holds",
 			summary: "Place a hold",
 			about: "Stops what begins after its commit; a send that was noted before may still leave for 5 seconds. Claims are recorded and " +
@@ -45,7 +45,7 @@ func holdRoutes() []*route {
 			problems: []wire.Code{wire.CodeKeyRequired, wire.CodeKeyReused}, handle: placeHold,
 		},
 		{
-			id: "releaseHold", method: http.MethodPost, path: "/v1/staff/holds/{id}/release", listener: listenStaff, realm: realmStaff,
+			id: "releaseHold", method: http.MethodPost, path: wire.PathHolds + "/{id}/release", listener: listenStaff, realm: realmStaff,
 			roles: []access.Role{access.RoleOps, access.RoleFinance}, tag: "staff holds",
 			summary: "Release a hold",
 			about: "A hold of a packet or payment whose release lets money go needs two persons of finance: the first request is answered " +
@@ -59,7 +59,7 @@ func holdRoutes() []*route {
 			handle:   releaseHold,
 		},
 		{
-			id: "releaseHolds", method: http.MethodPost, path: "/v1/staff/holds/release", listener: listenStaff, realm: realmStaff,
+			id: "releaseHolds", method: http.MethodPost, path: wire.PathHolds + "/release", listener: listenStaff, realm: realmStaff,
 			roles: []access.Role{access.RoleFinance}, tag: "staff holds",
 			summary: "Release many holds",
 			about: "Releases the active holds of packets and payments that match, at most 200, newest first, each as the release of one " +

@@ -17,7 +17,7 @@ func keyRoutes() []*route {
 		"until another administrator or a member of finance approves it (`POST /v1/staff/keys/{id}/approve`)."
 	return []*route{
 		{
-			id: "listKeys", method: http.MethodGet, path: "/v1/staff/keys", listener: listenStaff, realm: realmStaff, tag: "staff keys",
+			id: "listKeys", method: http.MethodGet, path: wire.PathKeys, listener: listenStaff, realm: realmStaff, tag: "staff keys",
 			summary: "List API keys",
 			about:   "Newest first, ended keys included. Secrets are never returned. Filters are combined with AND.",
 			params: []param{
@@ -29,7 +29,7 @@ func keyRoutes() []*route {
 			handle:  listKeys,
 		},
 		{
-			id: "createKey", method: http.MethodPost, path: "/v1/staff/keys", listener: listenStaff, realm: realmStaff, roles: admin,
+			id: "createKey", method: http.MethodPost, path: wire.PathKeys, listener: listenStaff, realm: realmStaff, roles: admin,
 			tag:     "staff keys",
 			summary: "Create an API key",
 			about: "For an existing app or for a member of staff. Only the hash is stored. The key works in this process at " +
@@ -39,7 +39,7 @@ func keyRoutes() []*route {
 			problems: []wire.Code{wire.CodeKeyRequired, wire.CodeKeyReused}, handle: createKey,
 		},
 		{
-			id: "rotateKey", method: http.MethodPost, path: "/v1/staff/keys/{id}/rotate", listener: listenStaff, realm: realmStaff, roles: admin,
+			id: "rotateKey", method: http.MethodPost, path: wire.PathKeys + "/{id}/rotate", listener: listenStaff, realm: realmStaff, roles: admin,
 			tag: "staff keys", summary: "Rotate an API key",
 			about: "Creates a key of the same role, app, owner and name. The old key works until the grace period ends; then " +
 				"every process refuses it by its own clock. Grace 0 revokes it at once. 409 `key_ended`: the key has ended or " +
@@ -52,7 +52,7 @@ func keyRoutes() []*route {
 				wire.CodeKeyReused}, handle: rotateKey,
 		},
 		{
-			id: "approveKey", method: http.MethodPost, path: "/v1/staff/keys/{id}/approve", listener: listenStaff, realm: realmStaff,
+			id: "approveKey", method: http.MethodPost, path: wire.PathKeys + "/{id}/approve", listener: listenStaff, realm: realmStaff,
 			roles: []access.Role{access.RoleAdmin, access.RoleFinance}, tag: "staff keys", summary: "Approve an API key",
 			about: "Activates a key that another person created. The person who created or rotated it is refused with 403, also " +
 				"under another spelling of the name. Approving an active key changes nothing. 409 `key_ended`: the key has ended " +
@@ -62,7 +62,7 @@ func keyRoutes() []*route {
 			problems: []wire.Code{wire.CodeKeyRequired, wire.CodeNotFound, wire.CodeKeyEnded, wire.CodeKeyReused}, handle: approveKey,
 		},
 		{
-			id: "revokeKey", method: http.MethodPost, path: "/v1/staff/keys/{id}/revoke", listener: listenStaff, realm: realmStaff, roles: admin,
+			id: "revokeKey", method: http.MethodPost, path: wire.PathKeys + "/{id}/revoke", listener: listenStaff, realm: realmStaff, roles: admin,
 			tag: "staff keys", summary: "Revoke an API key",
 			about: "Ends the key for ever. This process refuses it from the answer on, every other process that reaches MySQL " +
 				"within 3 seconds. Revoking a revoked key changes nothing. 409 `own_key`: it is the calling key. 409 " +

@@ -26,7 +26,7 @@ func staffPacketRoutes() []*route {
 	filters := staffPacketFilters()
 	return []*route{
 		{
-			id: "listStaffPackets", method: http.MethodGet, path: "/v1/staff/packets", listener: listenStaff, realm: realmStaff,
+			id: "listStaffPackets", method: http.MethodGet, path: wire.PathStaffPackets, listener: listenStaff, realm: realmStaff,
 			tag:     "staff packets",
 			summary: "List the packets of all apps",
 			about: "Newest first. Filters are combined with AND. While a lane of the pool is closed, its packets are listed as " +
@@ -36,7 +36,7 @@ func staffPacketRoutes() []*route {
 			handle:  listStaffPackets,
 		},
 		{
-			id: "sumStaffPackets", method: http.MethodGet, path: "/v1/staff/packets/sum", listener: listenStaff, realm: realmStaff,
+			id: "sumStaffPackets", method: http.MethodGet, path: wire.PathStaffPackets + "/sum", listener: listenStaff, realm: realmStaff,
 			tag:     "staff packets",
 			summary: "Count and sum the packets of all apps",
 			about: "Covers the packets that the list returns for the same filters, as stored in MySQL, up to 10,000 of each " +
@@ -47,7 +47,7 @@ func staffPacketRoutes() []*route {
 			handle:  sumStaffPackets,
 		},
 		{
-			id: "getStaffPacket", method: http.MethodGet, path: "/v1/staff/packets/{id}", listener: listenStaff, realm: realmStaff,
+			id: "getStaffPacket", method: http.MethodGet, path: wire.PathStaffPackets + "/{id}", listener: listenStaff, realm: realmStaff,
 			tag:      "staff packets",
 			summary:  "Get a packet of any app with its payments",
 			about:    "Returns the packet, its charge, its payouts by status, its refunds and its breaks.",
@@ -56,7 +56,7 @@ func staffPacketRoutes() []*route {
 			problems: []wire.Code{wire.CodePacketNotFound}, handle: getStaffPacket,
 		},
 		{
-			id: "listStaffGrabs", method: http.MethodGet, path: "/v1/staff/packets/{id}/grabs", listener: listenStaff, realm: realmStaff,
+			id: "listStaffGrabs", method: http.MethodGet, path: wire.PathStaffPackets + "/{id}/grabs", listener: listenStaff, realm: realmStaff,
 			tag: "staff packets", summary: "List the claims of a packet of any app",
 			about:    "Returns the same as for the app.",
 			params:   []param{packetParam, limitParam, cursorParam},
@@ -64,7 +64,7 @@ func staffPacketRoutes() []*route {
 			problems: []wire.Code{wire.CodePacketNotFound}, handle: listGrabs,
 		},
 		{
-			id: "getStaffProof", method: http.MethodGet, path: "/v1/staff/packets/{id}/proof", listener: listenStaff, realm: realmStaff,
+			id: "getStaffProof", method: http.MethodGet, path: wire.PathStaffPackets + "/{id}/proof", listener: listenStaff, realm: realmStaff,
 			tag: "staff packets", summary: "Prove where the money of a packet of any app is",
 			about:  "Returns the same as for the app.",
 			params: []param{packetParam}, answers: []reply{{status: http.StatusOK, about: "The proof.", body: wire.Proof{}}},
@@ -73,7 +73,7 @@ func staffPacketRoutes() []*route {
 		{
 			// Operations may recall too: like a hold it stops something, and money moves only back
 			// to the sender, as it does when the packet expires.
-			id: "recallStaffPacket", method: http.MethodPost, path: "/v1/staff/packets/{id}/recall", listener: listenStaff, realm: realmStaff,
+			id: "recallStaffPacket", method: http.MethodPost, path: wire.PathStaffPackets + "/{id}/recall", listener: listenStaff, realm: realmStaff,
 			roles: []access.Role{access.RoleOps, access.RoleFinance}, tag: "staff packets",
 			summary: "Recall a packet of any app",
 			about: "Works like the recall of the app: no more grabs, the unclaimed amount is refunded to the sender, and claims " +

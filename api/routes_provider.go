@@ -13,7 +13,7 @@ var providerParam = param{in: "path", name: "name", required: true, schema: "", 
 func providerRoutes() []*route {
 	return []*route{
 		{
-			id: "listProviders", method: http.MethodGet, path: "/v1/staff/providers", listener: listenStaff, realm: realmStaff,
+			id: "listProviders", method: http.MethodGet, path: wire.PathProviders, listener: listenStaff, realm: realmStaff,
 			tag:     "staff providers",
 			summary: "List payment providers",
 			about:   "Returns for each provider its hold (who placed it, when and why) and the rate limit that all workers share.",
@@ -21,7 +21,7 @@ func providerRoutes() []*route {
 			handle:  listProviders,
 		},
 		{
-			id: "holdProvider", method: http.MethodPost, path: "/v1/staff/providers/{name}/hold", listener: listenStaff, realm: realmStaff,
+			id: "holdProvider", method: http.MethodPost, path: wire.PathProviders + "/{name}/hold", listener: listenStaff, realm: realmStaff,
 			roles: []access.Role{access.RoleOps, access.RoleFinance}, tag: "staff providers",
 			summary: "Hold a provider",
 			about: "Stops sending to a provider. After the 2xx no charge, payout or refund is sent, except requests that " +
@@ -35,7 +35,7 @@ func providerRoutes() []*route {
 			problems: []wire.Code{wire.CodeKeyRequired, wire.CodeNotFound, wire.CodeKeyReused}, handle: holdProvider,
 		},
 		{
-			id: "releaseProvider", method: http.MethodPost, path: "/v1/staff/providers/{name}/release", listener: listenStaff, realm: realmStaff,
+			id: "releaseProvider", method: http.MethodPost, path: wire.PathProviders + "/{name}/release", listener: listenStaff, realm: realmStaff,
 			roles: []access.Role{access.RoleOps, access.RoleFinance}, tag: "staff providers",
 			summary: "Release a provider",
 			about: "Ends the hold. Within two seconds the first 2,000 deferred payments are sent, the others in further rounds. " +

@@ -31,7 +31,7 @@ func reconciliationRoutes() []*route {
 	}
 	return []*route{
 		{
-			id: "listReconciliations", method: http.MethodGet, path: "/v1/staff/reconciliations", listener: listenStaff, realm: realmStaff,
+			id: "listReconciliations", method: http.MethodGet, path: wire.PathReconciliations, listener: listenStaff, realm: realmStaff,
 			tag: "staff reconciliation", summary: "List reconciliations",
 			about: "Newest first. Filters are combined with AND.",
 			params: []param{
@@ -43,7 +43,7 @@ func reconciliationRoutes() []*route {
 			handle:  listReconciliations,
 		},
 		{
-			id: "startReconciliation", method: http.MethodPost, path: "/v1/staff/reconciliations", listener: listenStaff, realm: realmStaff,
+			id: "startReconciliation", method: http.MethodPost, path: wire.PathReconciliations, listener: listenStaff, realm: realmStaff,
 			roles: finance, tag: "staff reconciliation",
 			summary: "Compare a day of the provider's statement with our records",
 			about: "Requests a reconciliation. The previous day is reconciled every day without a request. It moves no money: " +
@@ -57,7 +57,7 @@ func reconciliationRoutes() []*route {
 			problems: []wire.Code{wire.CodeKeyRequired, wire.CodeKeyReused}, handle: startReconciliation,
 		},
 		{
-			id: "getReconciliation", method: http.MethodGet, path: "/v1/staff/reconciliations/{id}", listener: listenStaff, realm: realmStaff,
+			id: "getReconciliation", method: http.MethodGet, path: wire.PathReconciliations + "/{id}", listener: listenStaff, realm: realmStaff,
 			tag: "staff reconciliation", summary: "Get a reconciliation",
 			about:    "`GET /v1/staff/breaks?reconciliation_id=` lists its breaks.",
 			params:   []param{id("sKQ3X7M2P5R6T4V2W3Y7Z5B6CD", "The reconciliation's id.")},
@@ -70,7 +70,7 @@ func reconciliationRoutes() []*route {
 func breakRoutes() []*route {
 	return []*route{
 		{
-			id: "listBreaks", method: http.MethodGet, path: "/v1/staff/breaks", listener: listenStaff, realm: realmStaff,
+			id: "listBreaks", method: http.MethodGet, path: wire.PathBreaks, listener: listenStaff, realm: realmStaff,
 			tag:     "staff reconciliation",
 			summary: "List breaks",
 			about:   "A break is a difference that staff has to look into. Newest first. Filters are combined with AND.",
@@ -79,7 +79,7 @@ func breakRoutes() []*route {
 			handle:  listBreaks,
 		},
 		{
-			id: "countBreaks", method: http.MethodGet, path: "/v1/staff/breaks/count", listener: listenStaff, realm: realmStaff,
+			id: "countBreaks", method: http.MethodGet, path: wire.PathBreaks + "/count", listener: listenStaff, realm: realmStaff,
 			tag:     "staff reconciliation",
 			summary: "Count breaks",
 			about:   "Counts the breaks that the list returns for the same filters, up to 10,000.",
@@ -88,7 +88,7 @@ func breakRoutes() []*route {
 			handle:  countBreaks,
 		},
 		{
-			id: "sumBreaks", method: http.MethodGet, path: "/v1/staff/breaks/sum", listener: listenStaff, realm: realmStaff,
+			id: "sumBreaks", method: http.MethodGet, path: wire.PathBreaks + "/sum", listener: listenStaff, realm: realmStaff,
 			tag:     "staff reconciliation",
 			summary: "Count and sum breaks",
 			about: "Covers the breaks that the list returns for the same filters, up to 10,000. A break counts with its amount, " +
@@ -99,7 +99,7 @@ func breakRoutes() []*route {
 			handle:  sumBreaks,
 		},
 		{
-			id: "resolveBreak", method: http.MethodPost, path: "/v1/staff/breaks/{id}/resolve", listener: listenStaff, realm: realmStaff,
+			id: "resolveBreak", method: http.MethodPost, path: wire.PathBreaks + "/{id}/resolve", listener: listenStaff, realm: realmStaff,
 			roles: []access.Role{access.RoleFinance}, tag: "staff reconciliation",
 			summary: "Resolve a break",
 			about: "Records that the break was dealt with. Without an outcome it moves no money. A break that is resolved keeps its first " +

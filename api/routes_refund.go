@@ -44,7 +44,7 @@ var lateParam = param{in: "query", name: "late", schema: true, example: true, ab
 func refundRoutes() []*route {
 	return []*route{
 		{
-			id: "listRefunds", method: http.MethodGet, path: "/v1/staff/refunds", listener: listenStaff, realm: realmStaff, tag: "staff refunds",
+			id: "listRefunds", method: http.MethodGet, path: wire.PathRefunds, listener: listenStaff, realm: realmStaff, tag: "staff refunds",
 			summary: "List refunds",
 			about:   "Remainders and cancelled payouts that go back to the senders. Newest first. Filters are combined with AND.",
 			params:  append(paymentFilters("Refunds"), lateParam, limitParam, cursorParam),
@@ -52,7 +52,8 @@ func refundRoutes() []*route {
 			handle:  listRefunds,
 		},
 		{
-			id: "sumRefunds", method: http.MethodGet, path: "/v1/staff/refunds/sum", listener: listenStaff, realm: realmStaff, tag: "staff refunds",
+			id: "sumRefunds", method: http.MethodGet, path: wire.PathRefunds + "/sum", listener: listenStaff, realm: realmStaff,
+			tag:     "staff refunds",
 			summary: "Count and sum refunds",
 			about:   "Covers the refunds that the list returns for the same filters; of more than 10,000, the newest 10,000.",
 			params:  append(paymentFilters("Refunds"), lateParam),
@@ -60,7 +61,7 @@ func refundRoutes() []*route {
 			handle:  sumRefunds,
 		},
 		{
-			id: "getRefundStatuses", method: http.MethodGet, path: "/v1/staff/refunds/statuses", listener: listenStaff, realm: realmStaff,
+			id: "getRefundStatuses", method: http.MethodGet, path: wire.PathRefunds + "/statuses", listener: listenStaff, realm: realmStaff,
 			tag: "staff refunds", summary: "Get the statuses of several refunds",
 			about:   "Returns the statuses from MySQL in one read. Use it to follow a bulk retry.",
 			params:  []param{refundIDsParam},
@@ -68,7 +69,8 @@ func refundRoutes() []*route {
 			handle:  getRefundStatuses,
 		},
 		{
-			id: "getRefund", method: http.MethodGet, path: "/v1/staff/refunds/{id}", listener: listenStaff, realm: realmStaff, tag: "staff refunds",
+			id: "getRefund", method: http.MethodGet, path: wire.PathRefunds + "/{id}", listener: listenStaff, realm: realmStaff,
+			tag:      "staff refunds",
 			summary:  "Get a refund with its attempts and timeline",
 			about:    "Returns the refund with every attempt and the merged history of its events.",
 			params:   []param{refundParam},
@@ -76,7 +78,7 @@ func refundRoutes() []*route {
 			problems: []wire.Code{wire.CodeRefundNotFound}, handle: getRefund,
 		},
 		{
-			id: "retryRefunds", method: http.MethodPost, path: "/v1/staff/refunds/retry", listener: listenStaff, realm: realmStaff,
+			id: "retryRefunds", method: http.MethodPost, path: wire.PathRefunds + "/retry", listener: listenStaff, realm: realmStaff,
 			roles: []access.Role{access.RoleFinance}, tag: "staff decisions", summary: "Retry many refunds",
 			about:  "Works like the bulk retry of payouts.",
 			params: []param{keyParam}, body: wire.BulkRefundRetry{},

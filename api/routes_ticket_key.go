@@ -13,7 +13,7 @@ func ticketKeyRoutes() []*route {
 	idParam := param{in: "path", name: "id", required: true, schema: "", example: "k3q5v2c7m4e2", about: "The key's id."}
 	return []*route{
 		{
-			id: "listTicketKeys", method: http.MethodGet, path: "/v1/staff/ticket-keys", listener: listenStaff, realm: realmStaff, tag: "staff keys",
+			id: "listTicketKeys", method: http.MethodGet, path: wire.PathTicketKeys, listener: listenStaff, realm: realmStaff, tag: "staff keys",
 			summary: "List ticket keys",
 			about:   "Newest first, revoked keys included. Only public keys are stored.",
 			params: []param{
@@ -24,7 +24,7 @@ func ticketKeyRoutes() []*route {
 			handle:  listTicketKeys,
 		},
 		{
-			id: "addTicketKey", method: http.MethodPost, path: "/v1/staff/ticket-keys", listener: listenStaff, realm: realmStaff, roles: admin,
+			id: "addTicketKey", method: http.MethodPost, path: wire.PathTicketKeys, listener: listenStaff, realm: realmStaff, roles: admin,
 			tag: "staff keys", summary: "Add a ticket key",
 			about: "Adds the public key with which tickets of an app are verified. An app may have several keys, so that a new " +
 				"one is known everywhere before its backend switches. This process accepts its tickets at once, every other " +
@@ -35,7 +35,7 @@ func ticketKeyRoutes() []*route {
 			problems: []wire.Code{wire.CodeKeyRequired, wire.CodeKeyReused}, handle: addTicketKey,
 		},
 		{
-			id: "revokeTicketKey", method: http.MethodPost, path: "/v1/staff/ticket-keys/{id}/revoke", listener: listenStaff, realm: realmStaff,
+			id: "revokeTicketKey", method: http.MethodPost, path: wire.PathTicketKeys + "/{id}/revoke", listener: listenStaff, realm: realmStaff,
 			roles: admin, tag: "staff keys", summary: "Revoke a ticket key",
 			about: "Revokes the key and all its tickets for ever. This process refuses them from the answer on, every other " +
 				"process that reaches MySQL within 3 seconds. Claims won with them remain. Revoking a revoked key changes " +

@@ -9,9 +9,7 @@ import (
 	"hongbao/wire"
 )
 
-const campaigns = "/v1/campaigns"
-
-func campaign(id string) string { return campaigns + "/" + segment(id) }
+func campaign(id string) string { return wire.PathCampaigns + "/" + segment(id) }
 
 // CreateCampaign creates a campaign, which is active at once. It charges no one: each packet
 // is created, and its sender charged, ten minutes before it opens. A repeat with the same
@@ -22,7 +20,7 @@ func campaign(id string) string { return campaigns + "/" + segment(id) }
 // *CallError.
 func (c *Client) CreateCampaign(ctx context.Context, r wire.CreateCampaign, key ...Key) (*wire.Campaign, error) {
 	out := new(wire.Campaign)
-	if err := c.caller.do(ctx, call{method: http.MethodPost, path: campaigns, key: keyOf(key), body: r}, out); err != nil {
+	if err := c.caller.do(ctx, call{method: http.MethodPost, path: wire.PathCampaigns, key: keyOf(key), body: r}, out); err != nil {
 		return nil, err
 	}
 	return out, nil
@@ -51,12 +49,12 @@ func (f CampaignFilter) values() url.Values {
 
 // ListCampaigns returns one page of the app's campaigns.
 func (c *Client) ListCampaigns(ctx context.Context, f CampaignFilter, p Page) (*wire.List[wire.Campaign], error) {
-	return page[wire.Campaign](ctx, c.caller, campaigns, f.values(), p)
+	return page[wire.Campaign](ctx, c.caller, wire.PathCampaigns, f.values(), p)
 }
 
 // Campaigns iterates over the app's campaigns, newest first.
 func (c *Client) Campaigns(ctx context.Context, f CampaignFilter) iter.Seq2[*wire.Campaign, error] {
-	return each[wire.Campaign](ctx, c.caller, campaigns, f.values())
+	return each[wire.Campaign](ctx, c.caller, wire.PathCampaigns, f.values())
 }
 
 // ListCampaignDays returns one page of the days of a campaign. Problems: CodeCampaignNotFound.

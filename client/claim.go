@@ -29,4 +29,4 @@ func (c *Client) Claim(ctx context.Context, packetID, userID string) (*wire.Clai
 	return claim, nil
 }
 
-func grabs(packetID string) string { return "/v1/packets/" + segment(packetID) + "/grabs" }
+func grabs(packetID string) string { return wire.PathPackets + "/" + segment(packetID) + "/grabs" }

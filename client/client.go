@@ -14,9 +14,9 @@
 //		return err
 //	}
 //
-// Requests, answers and codes are those of package wire. The package needs the standard library, wire and
-// hongbao/internal/money only. A Client is
-// safe for concurrent use. Deadlines are those of the contexts.
+// Requests, answers and codes are those of package wire. The package needs the standard
+// library, wire and hongbao/internal/money only. A Client is safe for concurrent use.
+// Deadlines are those of the contexts.
 package client
 
 import (

@@ -11,8 +11,6 @@ import (
 	"hongbao/wire"
 )
 
-const closes = "/v1/staff/closes"
-
 // Balances returns the balances of the ledger at a moment; the zero time: now.
 func (s *Staff) Balances(ctx context.Context, at time.Time) (*wire.Balances, error) {
 	v := url.Values{}
@@ -20,7 +18,7 @@ func (s *Staff) Balances(ctx context.Context, at time.Time) (*wire.Balances, err
 		v.Set("at", at.UTC().Format(time.RFC3339Nano))
 	}
 	out := new(wire.Balances)
-	if err := s.caller.do(ctx, call{method: http.MethodGet, path: "/v1/staff/balances", query: v}, out); err != nil {
+	if err := s.caller.do(ctx, call{method: http.MethodGet, path: wire.PathBalances, query: v}, out); err != nil {
 		return nil, err
 	}
 	return out, nil
@@ -30,7 +28,7 @@ func (s *Staff) Balances(ctx context.Context, at time.Time) (*wire.Balances, err
 // the future is a problem with CodeNotFound.
 func (s *Staff) DayClose(ctx context.Context, date string) (*wire.Close, error) {
 	out := new(wire.Close)
-	if err := s.caller.do(ctx, call{method: http.MethodGet, path: closes + "/" + segment(date)}, out); err != nil {
+	if err := s.caller.do(ctx, call{method: http.MethodGet, path: wire.PathCloses + "/" + segment(date)}, out); err != nil {
 		return nil, err
 	}
 	return out, nil
@@ -38,18 +36,18 @@ func (s *Staff) DayClose(ctx context.Context, date string) (*wire.Close, error) 
 
 // ListCloses returns one page of day-end closes.
 func (s *Staff) ListCloses(ctx context.Context, p Page) (*wire.List[wire.CloseSummary], error) {
-	return page[wire.CloseSummary](ctx, s.caller, closes, url.Values{}, p)
+	return page[wire.CloseSummary](ctx, s.caller, wire.PathCloses, url.Values{}, p)
 }
 
 // Closes iterates over day-end closes, newest first.
 func (s *Staff) Closes(ctx context.Context) iter.Seq2[*wire.CloseSummary, error] {
-	return each[wire.CloseSummary](ctx, s.caller, closes, url.Values{})
+	return each[wire.CloseSummary](ctx, s.caller, wire.PathCloses, url.Values{})
 }
 
 // ExportClose writes the day-end close of a day to w as CSV, as the API sends it. It retries
 // only before the first byte is written; after an error w may hold an incomplete file, which
 // must not be used.
 func (s *Staff) ExportClose(ctx context.Context, date string, w io.Writer) error {
-	q := call{method: http.MethodGet, path: "/v1/staff/export/close.csv", query: url.Values{"date": {date}}}
+	q := call{method: http.MethodGet, path: wire.PathExports + "/close.csv", query: url.Values{"date": {date}}}
 	return s.caller.repeat(ctx, q, func([]byte) (bool, error) { return s.caller.stream(ctx, q, w) })
 }

@@ -31,22 +31,20 @@ func (f HoldFilter) values() url.Values {
 	return v
 }
 
-const holds = "/v1/staff/holds"
-
 // ListHolds returns one page of holds.
 func (s *Staff) ListHolds(ctx context.Context, f HoldFilter, p Page) (*wire.List[wire.StaffHold], error) {
-	return page[wire.StaffHold](ctx, s.caller, holds, f.values(), p)
+	return page[wire.StaffHold](ctx, s.caller, wire.PathHolds, f.values(), p)
 }
 
 // Holds iterates over holds, newest first.
 func (s *Staff) Holds(ctx context.Context, f HoldFilter) iter.Seq2[*wire.StaffHold, error] {
-	return each[wire.StaffHold](ctx, s.caller, holds, f.values())
+	return each[wire.StaffHold](ctx, s.caller, wire.PathHolds, f.values())
 }
 
 // GetHold returns a hold and what its release lets go. An unknown id is a problem with CodeNotFound.
 func (s *Staff) GetHold(ctx context.Context, id string) (*wire.HeldItem, error) {
 	h := new(wire.HeldItem)
-	if err := s.caller.do(ctx, call{method: http.MethodGet, path: holds + "/" + segment(id)}, h); err != nil {
+	if err := s.caller.do(ctx, call{method: http.MethodGet, path: wire.PathHolds + "/" + segment(id)}, h); err != nil {
 		return nil, err
 	}
 	return h, nil
@@ -54,17 +52,17 @@ func (s *Staff) GetHold(ctx context.Context, id string) (*wire.HeldItem, error) 
 
 // PlaceHold places a hold. An active hold of staff on the same name stays as it is.
 func (s *Staff) PlaceHold(ctx context.Context, h wire.NewHold, key ...Key) (*wire.HeldItem, error) {
-	return decide[wire.HeldItem](ctx, s, holds, h, key)
+	return decide[wire.HeldItem](ctx, s, wire.PathHolds, h, key)
 }
 
 // ReleaseHold releases a hold, or asks for it when a second person has to release it too: then
 // Hold.ReleasedAt is nil. CodeDecisionChanged: the first person was shown something else.
 func (s *Staff) ReleaseHold(ctx context.Context, id string, r wire.Reason, key ...Key) (*wire.HeldItem, error) {
-	return decide[wire.HeldItem](ctx, s, holds+"/"+segment(id)+"/release", r, key)
+	return decide[wire.HeldItem](ctx, s, wire.PathHolds+"/"+segment(id)+"/release", r, key)
 }
 
 // ReleaseHolds releases many holds, at most 200 per call. What the call of another person has asked
 // for is released if that person was shown the same. DryRun has no default here: false releases.
 func (s *Staff) ReleaseHolds(ctx context.Context, r wire.BulkRelease, key ...Key) (*wire.BulkReleased, error) {
-	return decide[wire.BulkReleased](ctx, s, holds+"/release", r, key)
+	return decide[wire.BulkReleased](ctx, s, wire.PathHolds+"/release", r, key)
 }

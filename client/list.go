@@ -89,12 +89,12 @@ func put(v url.Values, name, value string) {
 
 // ListPackets returns one page of the app's packets.
 func (c *Client) ListPackets(ctx context.Context, f PacketFilter, p Page) (*wire.List[wire.Packet], error) {
-	return page[wire.Packet](ctx, c.caller, "/v1/packets", f.values(), p)
+	return page[wire.Packet](ctx, c.caller, wire.PathPackets, f.values(), p)
 }
 
 // Packets iterates over the app's packets, newest first.
 func (c *Client) Packets(ctx context.Context, f PacketFilter) iter.Seq2[*wire.Packet, error] {
-	return each[wire.Packet](ctx, c.caller, "/v1/packets", f.values())
+	return each[wire.Packet](ctx, c.caller, wire.PathPackets, f.values())
 }
 
 // ListGrabs returns one page of the claims of a packet.
@@ -107,7 +107,7 @@ func (c *Client) Grabs(ctx context.Context, packetID string) iter.Seq2[*wire.Cla
 	return each[wire.Claim](ctx, c.caller, grabs(packetID), nil)
 }
 
-func user(id, what string) string { return "/v1/users/" + segment(id) + "/" + what }
+func user(id, what string) string { return wire.PathUsers + "/" + segment(id) + "/" + what }
 
 // ListUserClaims returns one page of the claims of a user.
 func (c *Client) ListUserClaims(ctx context.Context, userID string, p Page) (*wire.List[wire.UserClaim], error) {

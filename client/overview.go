@@ -10,7 +10,7 @@ import (
 // Overview returns the balances of the ledger and the unfinished work.
 func (s *Staff) Overview(ctx context.Context) (*wire.Overview, error) {
 	o := new(wire.Overview)
-	if err := s.caller.do(ctx, call{method: http.MethodGet, path: "/v1/staff/overview"}, o); err != nil {
+	if err := s.caller.do(ctx, call{method: http.MethodGet, path: wire.PathOverview}, o); err != nil {
 		return nil, err
 	}
 	return o, nil
@@ -18,12 +18,12 @@ func (s *Staff) Overview(ctx context.Context) (*wire.Overview, error) {
 
 // SumPayouts counts and sums the payouts that a filter selects.
 func (s *Staff) SumPayouts(ctx context.Context, f PayoutFilter) (*wire.PaymentSum, error) {
-	return s.sum(ctx, payouts, f)
+	return s.sum(ctx, wire.PathPayouts, f)
 }
 
 // SumRefunds counts and sums the refunds that a filter selects.
 func (s *Staff) SumRefunds(ctx context.Context, f RefundFilter) (*wire.PaymentSum, error) {
-	return s.sum(ctx, refunds, PayoutFilter(f))
+	return s.sum(ctx, wire.PathRefunds, PayoutFilter(f))
 }
 
 func (s *Staff) sum(ctx context.Context, list string, f PayoutFilter) (*wire.PaymentSum, error) {

@@ -16,7 +16,7 @@ import (
 // with the IdempotencyKey of the *CallError.
 func (c *Client) Create(ctx context.Context, r wire.CreatePacket, key ...Key) (*wire.Packet, error) {
 	p := new(wire.Packet)
-	if err := c.caller.do(ctx, call{method: http.MethodPost, path: "/v1/packets", key: keyOf(key), body: r}, p); err != nil {
+	if err := c.caller.do(ctx, call{method: http.MethodPost, path: wire.PathPackets, key: keyOf(key), body: r}, p); err != nil {
 		return nil, err
 	}
 	return p, nil
@@ -37,7 +37,7 @@ func (c *Client) CreateAndWait(ctx context.Context, r wire.CreatePacket, key ...
 	if p.Status == wire.PacketRejected {
 		return p, &Problem{Problem: wire.Problem{Type: "/errors/" + string(wire.CodeFundingDeclined), Title: "Funding declined",
 			Status: http.StatusPaymentRequired,
-			Detail: "The provider declined to charge the sender. No money was taken.", Instance: "/v1/packets", Code: wire.CodeFundingDeclined,
+			Detail: "The provider declined to charge the sender. No money was taken.", Instance: wire.PathPackets, Code: wire.CodeFundingDeclined,
 			PacketID: p.ID, Failure: p.Failure}}
 	}
 	return p, nil
@@ -46,7 +46,7 @@ func (c *Client) CreateAndWait(ctx context.Context, r wire.CreatePacket, key ...
 // Packet returns the current packet.
 func (c *Client) Packet(ctx context.Context, id string) (*wire.Packet, error) {
 	p := new(wire.Packet)
-	if err := c.caller.do(ctx, call{method: http.MethodGet, path: "/v1/packets/" + segment(id)}, p); err != nil {
+	if err := c.caller.do(ctx, call{method: http.MethodGet, path: wire.PathPackets + "/" + segment(id)}, p); err != nil {
 		return nil, err
 	}
 	return p, nil
@@ -87,7 +87,7 @@ func (c *Client) wait(ctx context.Context, p *wire.Packet, done func(*wire.Packe
 // repeated; an ended packet does not change. Problems: CodeNotOpenYet while it is funding.
 func (c *Client) ClosePacket(ctx context.Context, id string) (*wire.Packet, error) {
 	p := new(wire.Packet)
-	if err := c.caller.do(ctx, call{method: http.MethodPost, path: "/v1/packets/" + segment(id) + "/close"}, p); err != nil {
+	if err := c.caller.do(ctx, call{method: http.MethodPost, path: wire.PathPackets + "/" + segment(id) + "/close"}, p); err != nil {
 		return nil, err
 	}
 	return p, nil

@@ -7,11 +7,9 @@ import (
 	"hongbao/wire"
 )
 
-const providers = "/v1/staff/providers"
-
 // ListProviders returns the payment providers.
 func (s *Staff) ListProviders(ctx context.Context) (*wire.List[wire.PaymentProvider], error) {
-	return page[wire.PaymentProvider](ctx, s.caller, providers, url.Values{}, Page{})
+	return page[wire.PaymentProvider](ctx, s.caller, wire.PathProviders, url.Values{}, Page{})
 }
 
 // HoldProvider stops sending to a provider; queries continue. Holding a held provider changes
@@ -27,5 +25,5 @@ func (s *Staff) ReleaseProvider(ctx context.Context, name string, r wire.Reason,
 }
 
 func (s *Staff) decideHold(ctx context.Context, name, action string, r wire.Reason, key []Key) (*wire.PaymentProvider, error) {
-	return decide[wire.PaymentProvider](ctx, s, providers+"/"+segment(name)+"/"+action, r, key)
+	return decide[wire.PaymentProvider](ctx, s, wire.PathProviders+"/"+segment(name)+"/"+action, r, key)
 }

@@ -27,19 +27,17 @@ func (f ReconciliationFilter) values() url.Values {
 	return v
 }
 
-const reconciliations = "/v1/staff/reconciliations"
-
 // Reconcile requests the comparison of a day with the provider's statement. It runs
 // afterwards: poll it until EndedAt is set. While a reconciliation of the same day is
 // requested or running, that one is returned.
 func (s *Staff) Reconcile(ctx context.Context, r wire.ReconcileRequest, key ...Key) (*wire.Reconciliation, error) {
-	return decide[wire.Reconciliation](ctx, s, reconciliations, r, key)
+	return decide[wire.Reconciliation](ctx, s, wire.PathReconciliations, r, key)
 }
 
 // Reconciliation returns a reconciliation. An unknown id is a problem with CodeNotFound.
 func (s *Staff) Reconciliation(ctx context.Context, id string) (*wire.Reconciliation, error) {
 	one := new(wire.Reconciliation)
-	if err := s.caller.do(ctx, call{method: http.MethodGet, path: reconciliations + "/" + segment(id)}, one); err != nil {
+	if err := s.caller.do(ctx, call{method: http.MethodGet, path: wire.PathReconciliations + "/" + segment(id)}, one); err != nil {
 		return nil, err
 	}
 	return one, nil
@@ -47,12 +45,12 @@ func (s *Staff) Reconciliation(ctx context.Context, id string) (*wire.Reconcilia
 
 // ListReconciliations returns one page of reconciliations.
 func (s *Staff) ListReconciliations(ctx context.Context, f ReconciliationFilter, p Page) (*wire.List[wire.Reconciliation], error) {
-	return page[wire.Reconciliation](ctx, s.caller, reconciliations, f.values(), p)
+	return page[wire.Reconciliation](ctx, s.caller, wire.PathReconciliations, f.values(), p)
 }
 
 // Reconciliations iterates over reconciliations, newest first.
 func (s *Staff) Reconciliations(ctx context.Context, f ReconciliationFilter) iter.Seq2[*wire.Reconciliation, error] {
-	return each[wire.Reconciliation](ctx, s.caller, reconciliations, f.values())
+	return each[wire.Reconciliation](ctx, s.caller, wire.PathReconciliations, f.values())
 }
 
 // BreakFilter filters the list of breaks; zero members do not filter.
@@ -78,16 +76,14 @@ func (f BreakFilter) values() url.Values {
 	return v
 }
 
-const breaks = "/v1/staff/breaks"
-
 // ListBreaks returns one page of breaks.
 func (s *Staff) ListBreaks(ctx context.Context, f BreakFilter, p Page) (*wire.List[wire.Break], error) {
-	return page[wire.Break](ctx, s.caller, breaks, f.values(), p)
+	return page[wire.Break](ctx, s.caller, wire.PathBreaks, f.values(), p)
 }
 
 // Breaks iterates over breaks, newest first.
 func (s *Staff) Breaks(ctx context.Context, f BreakFilter) iter.Seq2[*wire.Break, error] {
-	return each[wire.Break](ctx, s.caller, breaks, f.values())
+	return each[wire.Break](ctx, s.caller, wire.PathBreaks, f.values())
 }
 
 var errOutcome = errors.New("resolve a break: with an outcome use DecideBreak, otherwise ResolveBreak")
@@ -98,7 +94,7 @@ func (s *Staff) ResolveBreak(ctx context.Context, id string, r wire.ResolveBreak
 	if r.States() {
 		return nil, errOutcome
 	}
-	return decide[wire.Break](ctx, s, breaks+"/"+segment(id)+"/resolve", r, key)
+	return decide[wire.Break](ctx, s, wire.PathBreaks+"/"+segment(id)+"/resolve", r, key)
 }
 
 // DecideBreak states, with evidence, what became of the money of a break's order number; a second person
@@ -108,5 +104,5 @@ func (s *Staff) DecideBreak(ctx context.Context, id string, r wire.ResolveBreak,
 	if !r.States() {
 		return nil, errOutcome
 	}
-	return decide[wire.DecidedBreak](ctx, s, breaks+"/"+segment(id)+"/resolve", r, key)
+	return decide[wire.DecidedBreak](ctx, s, wire.PathBreaks+"/"+segment(id)+"/resolve", r, key)
 }

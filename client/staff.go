@@ -49,16 +49,14 @@ func (f PayoutFilter) values() url.Values {
 	return v
 }
 
-const payouts = "/v1/staff/payouts"
-
 // ListPayouts returns one page of payouts.
 func (s *Staff) ListPayouts(ctx context.Context, f PayoutFilter, p Page) (*wire.List[wire.Payout], error) {
-	return page[wire.Payout](ctx, s.caller, payouts, f.values(), p)
+	return page[wire.Payout](ctx, s.caller, wire.PathPayouts, f.values(), p)
 }
 
 // Payouts iterates over payouts, newest first.
 func (s *Staff) Payouts(ctx context.Context, f PayoutFilter) iter.Seq2[*wire.Payout, error] {
-	return each[wire.Payout](ctx, s.caller, payouts, f.values())
+	return each[wire.Payout](ctx, s.caller, wire.PathPayouts, f.values())
 }
 
 // maxNamed is the largest number of ids in one request.
@@ -67,12 +65,12 @@ const maxNamed = 100
 // PayoutStatuses returns the statuses of payouts by id, in as few requests as possible.
 // Duplicate ids are not permitted; unknown ids are left out.
 func (s *Staff) PayoutStatuses(ctx context.Context, ids []string) (map[string]wire.PayoutStatus, error) {
-	return s.statuses(ctx, payouts, ids)
+	return s.statuses(ctx, wire.PathPayouts, ids)
 }
 
 // RefundStatuses is PayoutStatuses for refunds.
 func (s *Staff) RefundStatuses(ctx context.Context, ids []string) (map[string]wire.PayoutStatus, error) {
-	return s.statuses(ctx, refunds, ids)
+	return s.statuses(ctx, wire.PathRefunds, ids)
 }
 
 func (s *Staff) statuses(ctx context.Context, of string, ids []string) (map[string]wire.PayoutStatus, error) {
@@ -93,7 +91,7 @@ func (s *Staff) statuses(ctx context.Context, of string, ids []string) (map[stri
 // Payout returns a payout with its attempts and timeline.
 func (s *Staff) Payout(ctx context.Context, id string) (*wire.PayoutDetail, error) {
 	d := new(wire.PayoutDetail)
-	if err := s.caller.do(ctx, call{method: http.MethodGet, path: payouts + "/" + segment(id)}, d); err != nil {
+	if err := s.caller.do(ctx, call{method: http.MethodGet, path: wire.PathPayouts + "/" + segment(id)}, d); err != nil {
 		return nil, err
 	}
 	return d, nil

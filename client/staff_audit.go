@@ -35,16 +35,14 @@ func putTime(v url.Values, name string, at time.Time) {
 	}
 }
 
-const audit = "/v1/staff/audit"
-
 // ListAudit returns one page of the audit.
 func (s *Staff) ListAudit(ctx context.Context, f AuditFilter, p Page) (*wire.List[wire.AuditEntry], error) {
-	return page[wire.AuditEntry](ctx, s.caller, audit, f.values(), p)
+	return page[wire.AuditEntry](ctx, s.caller, wire.PathAudit, f.values(), p)
 }
 
 // Audit iterates over the audit, newest first.
 func (s *Staff) Audit(ctx context.Context, f AuditFilter) iter.Seq2[*wire.AuditEntry, error] {
-	return each[wire.AuditEntry](ctx, s.caller, audit, f.values())
+	return each[wire.AuditEntry](ctx, s.caller, wire.PathAudit, f.values())
 }
 
 // auditPatience exceeds the API's time limit of a verification.
@@ -53,7 +51,7 @@ const auditPatience = 75 * time.Second
 // VerifyAudit verifies every entry of the audit, which may take a minute.
 func (s *Staff) VerifyAudit(ctx context.Context) (*wire.AuditVerdict, error) {
 	v := new(wire.AuditVerdict)
-	if err := s.caller.do(ctx, call{method: http.MethodGet, path: audit + "/verify", patience: auditPatience}, v); err != nil {
+	if err := s.caller.do(ctx, call{method: http.MethodGet, path: wire.PathAudit + "/verify", patience: auditPatience}, v); err != nil {
 		return nil, err
 	}
 	return v, nil

@@ -21,22 +21,20 @@ func (f StaffCampaignFilter) values() url.Values {
 	return v
 }
 
-const staffCampaigns = "/v1/staff/campaigns"
-
 // ListCampaigns returns one page of the campaigns of all apps.
 func (s *Staff) ListCampaigns(ctx context.Context, f StaffCampaignFilter, p Page) (*wire.List[wire.StaffCampaign], error) {
-	return page[wire.StaffCampaign](ctx, s.caller, staffCampaigns, f.values(), p)
+	return page[wire.StaffCampaign](ctx, s.caller, wire.PathStaffCampaigns, f.values(), p)
 }
 
 // Campaigns iterates over the campaigns of all apps, newest first.
 func (s *Staff) Campaigns(ctx context.Context, f StaffCampaignFilter) iter.Seq2[*wire.StaffCampaign, error] {
-	return each[wire.StaffCampaign](ctx, s.caller, staffCampaigns, f.values())
+	return each[wire.StaffCampaign](ctx, s.caller, wire.PathStaffCampaigns, f.values())
 }
 
 // Campaign returns a campaign of any app. Problems: CodeCampaignNotFound.
 func (s *Staff) Campaign(ctx context.Context, id string) (*wire.StaffCampaign, error) {
 	c := new(wire.StaffCampaign)
-	if err := s.caller.do(ctx, call{method: http.MethodGet, path: staffCampaigns + "/" + segment(id)}, c); err != nil {
+	if err := s.caller.do(ctx, call{method: http.MethodGet, path: wire.PathStaffCampaigns + "/" + segment(id)}, c); err != nil {
 		return nil, err
 	}
 	return c, nil
@@ -44,16 +42,16 @@ func (s *Staff) Campaign(ctx context.Context, id string) (*wire.StaffCampaign, e
 
 // ListCampaignDays returns one page of the days of a campaign of any app.
 func (s *Staff) ListCampaignDays(ctx context.Context, id string, p Page) (*wire.List[wire.CampaignDay], error) {
-	return page[wire.CampaignDay](ctx, s.caller, staffCampaigns+"/"+segment(id)+"/days", nil, p)
+	return page[wire.CampaignDay](ctx, s.caller, wire.PathStaffCampaigns+"/"+segment(id)+"/days", nil, p)
 }
 
 // PauseCampaign pauses a campaign of any app until its app resumes it; a packet that is being
 // created is completed. Problems: CodeCampaignNotFound, CodeCampaignEnded.
 func (s *Staff) PauseCampaign(ctx context.Context, id string, r wire.Reason, key ...Key) (*wire.StaffCampaign, error) {
-	return decide[wire.StaffCampaign](ctx, s, staffCampaigns+"/"+segment(id)+"/pause", r, key)
+	return decide[wire.StaffCampaign](ctx, s, wire.PathStaffCampaigns+"/"+segment(id)+"/pause", r, key)
 }
 
 // EndCampaign ends a campaign of any app, for ever. Problems: CodeCampaignNotFound.
 func (s *Staff) EndCampaign(ctx context.Context, id string, r wire.Reason, key ...Key) (*wire.StaffCampaign, error) {
-	return decide[wire.StaffCampaign](ctx, s, staffCampaigns+"/"+segment(id)+"/end", r, key)
+	return decide[wire.StaffCampaign](ctx, s, wire.PathStaffCampaigns+"/"+segment(id)+"/end", r, key)
 }

@@ -8,6 +8,8 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+
+	"hongbao/wire"
 )
 
 // ExportPayouts writes payouts to w as CSV, as the API sends them: a header line, then one
@@ -46,7 +48,7 @@ func (s *Staff) ExportAudit(ctx context.Context, f AuditFilter, w io.Writer) err
 
 // export writes the file of a list to w.
 func (s *Staff) export(ctx context.Context, list string, filter url.Values, w io.Writer) error {
-	q := call{method: http.MethodGet, path: "/v1/staff/export/" + list + ".csv", query: filter}
+	q := call{method: http.MethodGet, path: wire.PathExports + "/" + list + ".csv", query: filter}
 	return s.caller.repeat(ctx, q, func([]byte) (bool, error) { return s.caller.stream(ctx, q, w) })
 }
 

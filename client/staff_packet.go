@@ -31,22 +31,20 @@ func (f StaffPacketFilter) values() url.Values {
 	return v
 }
 
-const staffPackets = "/v1/staff/packets"
-
 // ListPackets returns one page of the packets of all apps.
 func (s *Staff) ListPackets(ctx context.Context, f StaffPacketFilter, p Page) (*wire.List[wire.StaffPacket], error) {
-	return page[wire.StaffPacket](ctx, s.caller, staffPackets, f.values(), p)
+	return page[wire.StaffPacket](ctx, s.caller, wire.PathStaffPackets, f.values(), p)
 }
 
 // Packets iterates over the packets of all apps, newest first.
 func (s *Staff) Packets(ctx context.Context, f StaffPacketFilter) iter.Seq2[*wire.StaffPacket, error] {
-	return each[wire.StaffPacket](ctx, s.caller, staffPackets, f.values())
+	return each[wire.StaffPacket](ctx, s.caller, wire.PathStaffPackets, f.values())
 }
 
 // Packet returns a packet of any app with its payments and breaks.
 func (s *Staff) Packet(ctx context.Context, id string) (*wire.StaffPacketDetail, error) {
 	d := new(wire.StaffPacketDetail)
-	if err := s.caller.do(ctx, call{method: http.MethodGet, path: staffPackets + "/" + segment(id)}, d); err != nil {
+	if err := s.caller.do(ctx, call{method: http.MethodGet, path: wire.PathStaffPackets + "/" + segment(id)}, d); err != nil {
 		return nil, err
 	}
 	return d, nil
@@ -56,13 +54,13 @@ func (s *Staff) Packet(ctx context.Context, id string) (*wire.StaffPacketDetail,
 // refunded to the sender. An ended packet does not change. Problems: CodeNotOpenYet while it
 // is funding, CodePacketNotFound.
 func (s *Staff) RecallPacket(ctx context.Context, id string, r wire.Reason, key ...Key) (*wire.StaffPacket, error) {
-	return decide[wire.StaffPacket](ctx, s, staffPackets+"/"+segment(id)+"/recall", r, key)
+	return decide[wire.StaffPacket](ctx, s, wire.PathStaffPackets+"/"+segment(id)+"/recall", r, key)
 }
 
 // Proof returns where the money of a packet of any app is.
 func (s *Staff) Proof(ctx context.Context, id string) (*wire.Proof, error) {
 	p := new(wire.Proof)
-	if err := s.caller.do(ctx, call{method: http.MethodGet, path: staffPackets + "/" + segment(id) + "/proof"}, p); err != nil {
+	if err := s.caller.do(ctx, call{method: http.MethodGet, path: wire.PathStaffPackets + "/" + segment(id) + "/proof"}, p); err != nil {
 		return nil, err
 	}
 	return p, nil
@@ -70,5 +68,5 @@ func (s *Staff) Proof(ctx context.Context, id string) (*wire.Proof, error) {
 
 // PacketGrabs returns one page of the claims of a packet of any app.
 func (s *Staff) PacketGrabs(ctx context.Context, id string, p Page) (*wire.List[wire.Claim], error) {
-	return page[wire.Claim](ctx, s.caller, staffPackets+"/"+segment(id)+"/grabs", nil, p)
+	return page[wire.Claim](ctx, s.caller, wire.PathStaffPackets+"/"+segment(id)+"/grabs", nil, p)
 }

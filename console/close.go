@@ -39,7 +39,7 @@ func (v *visit) showClose() error {
 
 // exportClose returns the API's CSV of a day.
 func (v *visit) exportClose() error {
-	return v.proxy("/v1/staff/export/close.csv?" + url.Values{"date": {v.r.PathValue("date")}, "bom": {"true"}}.Encode())
+	return v.proxy(wire.PathExports + "/close.csv?" + url.Values{"date": {v.r.PathValue("date")}, "bom": {"true"}}.Encode())
 }
 
 // sumAccounts adds up the accounts of a day. Every transfer is in two accounts, so balances

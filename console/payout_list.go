@@ -254,7 +254,7 @@ func queryOf(filters map[string]string) url.Values {
 func (v *visit) export(list string, filters map[string]string) error {
 	q := queryOf(filters)
 	q.Set("bom", "true")
-	return v.proxy("/v1/staff/export/" + list + ".csv?" + q.Encode())
+	return v.proxy(wire.PathExports + "/" + list + ".csv?" + q.Encode())
 }
 
 // maxProblem limits the problem body that is read, in bytes.
