@@ -50,6 +50,12 @@ func getHealth(r *request) (answer, error) {
 	look("workers", func() (c wire.HealthCheck) { c, queues = s.polling(ctx); return c })
 	look("provider", func() wire.HealthCheck { return s.providerAnswers(ctx) })
 	look("audit", func() wire.HealthCheck { return s.auditChain(ctx) })
+	// What staff just decided must not stay on the console's overview for the age of a snapshot.
+	all.Go(func() {
+		if due, err := s.decisionsDue(ctx); err == nil {
+			v.Decisions = due
+		}
+	})
 	all.Wait()
 	// The figures of a store that does not answer predate the outage.
 	v.FromRedis = v.FromRedis && live["redis"].Status == wire.VerdictOK
@@ -92,6 +98,18 @@ func renderCheck(f health.Finding) wire.HealthCheck {
 		}
 	}
 	return c
+}
+
+// decisionsDue reads what waits for a decision of staff, as in the overview.
+func (s *Server) decisionsDue(ctx context.Context) (out []observe.DecisionBacklog, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*probeTimeout)
+	defer cancel()
+	due, err := s.cfg.Store.DecisionBacklogs(ctx)
+	for _, d := range due {
+		out = append(out, observe.DecisionBacklog{Reason: string(d.Reason), Kind: string(d.Break), Fen: int64(d.Amount),
+			Backlog: observe.Backlog{Waiting: d.Count, Oldest: d.Oldest}})
+	}
+	return out, err
 }
 
 // verdictOf is the verdict about something that is as it should be, or not.

@@ -84,6 +84,7 @@ type Dashboard interface {
 	PaymentStatuses(ctx context.Context, ids []string) (map[string]payout.Status, error)
 	Activity(ctx context.Context) ([]staff.ActivityMinute, error)
 	WatchAudit(ctx context.Context) (staff.AuditWatch, error)
+	DecisionBacklogs(ctx context.Context) ([]staff.DecisionBacklog, error)
 }
 
 // Tallies counts the lists of staff in MySQL.

@@ -30,7 +30,7 @@ var checks = []*Check{
 	decision("refund_failed", "failed refunds", "hongbao refunds list --status failed; docs/finance.md describes each case."),
 	decision("refund_returned", "returned refunds", "hongbao refunds list --status returned; docs/finance.md describes each case."),
 	{Part: "decisions", Name: "approval", Title: "approvals", Source: MySQL, Limit: approvalLimit, Beyond: Warning,
-		Figure: func(v observe.HealthSnapshot) observe.Backlog { return v.Approvals },
+		Figure: func(v observe.HealthSnapshot) observe.Backlog { return due(v, "approval").Backlog },
 		What:   "decisions that wait for approval", Do: "hongbao approvals list --status waiting",
 		Alert: "HongbaoApprovalWaits", Metric: "max(hongbao_approval_oldest_seconds)"},
 	{Part: "decisions", Name: "release", Title: "hold releases", Source: MySQL, Limit: releaseLimit, Beyond: Warning,
@@ -149,17 +149,19 @@ var checks = []*Check{
 
 // decision is the check of the failed or returned payments of a reason: any of them needs a decision.
 func decision(reason, what, do string) *Check {
-	due := func(v observe.HealthSnapshot) (d observe.DecisionBacklog) {
-		for _, d := range v.Decisions {
-			if d.Reason == reason {
-				return d
-			}
-		}
-		return d
-	}
 	return &Check{Part: "decisions", Name: reason, Title: what, Source: MySQL, Beyond: Warning, What: what, Do: do,
-		Figure: func(v observe.HealthSnapshot) observe.Backlog { return due(v).Backlog },
-		Fen:    func(v observe.HealthSnapshot) int64 { return due(v).Fen }}
+		Figure: func(v observe.HealthSnapshot) observe.Backlog { return due(v, reason).Backlog },
+		Fen:    func(v observe.HealthSnapshot) int64 { return due(v, reason).Fen }}
+}
+
+// due reads what waits for a decision for a reason.
+func due(v observe.HealthSnapshot, reason string) observe.DecisionBacklog {
+	for _, d := range v.Decisions {
+		if d.Reason == reason {
+			return d
+		}
+	}
+	return observe.DecisionBacklog{}
 }
 
 // trouble is the check of the payments that the providers have not accepted for a reason.
