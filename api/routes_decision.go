@@ -22,20 +22,25 @@ func approvalFilters() []param {
 var approvalParam = param{in: "path", name: "id", required: true, schema: "", example: "aKQ3X7M2P5R6T4V2W3Y7Z5B6CD",
 	about: "The approval's id."}
 
+// finance is the role that decides about money.
+var finance = []access.Role{access.RoleFinance}
+
+// decisionRoute is a route by which finance decides about the thing that with names.
+func decisionRoute(id, path, summary, about string, with param, body, answered any, missing wire.Code,
+	handle func(*request) (answer, error),
+) *route {
+	return &route{
+		id: id, method: http.MethodPost, path: path, listener: listenStaff, realm: realmStaff, roles: finance,
+		tag: "staff decisions", summary: summary, about: about, params: []param{with, keyParam}, body: body,
+		answers:  []reply{{status: http.StatusAccepted, about: "The decision is recorded.", body: answered, headers: []param{replayed}}},
+		problems: []wire.Code{wire.CodeKeyRequired, missing, wire.CodeNotRetryable, wire.CodeDecisionPending, wire.CodeHeld, wire.CodeKeyReused},
+		handle:   handle,
+	}
+}
+
 // decisionRoutes returns the routes with which finance decides about payouts and refunds.
 func decisionRoutes() []*route {
-	finance := []access.Role{access.RoleFinance}
-	post := func(id, path, summary, about string, with param, body, answered any, missing wire.Code, handle func(*request) (answer,
-		error)) *route {
-		return &route{
-			id: id, method: http.MethodPost, path: path, listener: listenStaff, realm: realmStaff, roles: finance,
-			tag:     "staff decisions",
-			summary: summary, about: about, params: []param{with, keyParam}, body: body,
-			answers:  []reply{{status: http.StatusAccepted, about: "The decision is recorded.", body: answered, headers: []param{replayed}}},
-			problems: []wire.Code{wire.CodeKeyRequired, missing, wire.CodeNotRetryable, wire.CodeDecisionPending, wire.CodeHeld, wire.CodeKeyReused},
-			handle:   handle,
-		}
-	}
+	post := decisionRoute
 	approve := post("approve", wire.PathApprovals+"/{id}/approve", "Approve a decision of another person",
 		"The person who decided is refused with 403. The state is checked again. 409 not_retryable: the state no longer permits the "+
 			"decision; the decision ends. 409 decision_changed: the decision would no longer do what was shown when it was made; nothing moves "+
