@@ -31,7 +31,7 @@ type ClosingStore interface {
 	FinishPacket(ctx context.Context, id string, first *packet.FirstAnswer) (bool, error)
 	CountRecordedClaims(ctx context.Context, packetID string) (int, error)
 	ShareConflictUsers(ctx context.Context, packetID string) ([]string, error)
-	ClaimBooks
+	ClaimRecords
 }
 
 // ClaimStore is the part of MySQL that records claims and share conflicts (rule R10).

@@ -9,8 +9,8 @@ import (
 	"hongbao/internal/reconcile"
 )
 
-// ClaimBooks is the part of MySQL that knows and records claims.
-type ClaimBooks interface {
+// ClaimRecords is the part of MySQL that knows and records claims.
+type ClaimRecords interface {
 	ClaimStore
 	reconcile.Store
 }
@@ -19,7 +19,7 @@ type ClaimBooks interface {
 // a share conflict. The open run may be of the user's other claim, which waits for staff; once that is
 // recorded, this one needs no run. A claim whose start Temporal rejects is recorded without a run, and the
 // watch starts one once Temporal accepts it. It reports whether it did anything. Repeatable.
-func RepairClaim(ctx context.Context, s Starter, books ClaimBooks, r reconcile.Repair, app, provider string) (done bool, err error) {
+func RepairClaim(ctx context.Context, s Starter, records ClaimRecords, r reconcile.Repair, app, provider string) (done bool, err error) {
 	if r.Mode != reconcile.Normal {
 		return false, fmt.Errorf("repair claim of packet %s: mode %q is a recovery's", r.Claim.PacketID, r.Mode)
 	}
@@ -30,20 +30,20 @@ func RepairClaim(ctx context.Context, s Starter, books ClaimBooks, r reconcile.R
 		case err != nil || started:
 			return started, err
 		default:
-			if other, err := lacksBesideAnother(ctx, books, r); err != nil || !other {
+			if other, err := hasOnlyAnother(ctx, records, r); err != nil || !other {
 				return false, err
 			}
 		}
 	}
-	_, err = RecordClaimOrConflict(ctx, books, r.Claim, provider)
+	_, err = RecordClaimOrConflict(ctx, records, r.Claim, provider)
 	return err == nil, err
 }
 
-// lacksBesideAnother reports whether MySQL has another claim of the user by now, and not this one.
-func lacksBesideAnother(ctx context.Context, books ClaimBooks, r reconcile.Repair) (bool, error) {
+// hasOnlyAnother reports whether MySQL has by now another claim of the user and not this one.
+func hasOnlyAnother(ctx context.Context, records ClaimRecords, r reconcile.Repair) (bool, error) {
 	facts := reconcile.Facts{First: reconcile.ClaimsFirst, Mode: r.Mode, PacketID: r.Claim.PacketID, Claims: []packet.Claim{r.Claim}}
 	var err error
-	facts.Recorded, err = books.RecordedClaims(ctx, facts.PacketID, facts.Claims)
+	facts.Recorded, err = records.RecordedClaims(ctx, facts.PacketID, facts.Claims)
 	return err == nil && len(facts.Recorded.Claims) > 0 && len(reconcile.Diff(facts)) > 0, err
 }
 

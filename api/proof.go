@@ -54,11 +54,11 @@ func (r *request) proofOf(id string) (answer, error) {
 
 // evidence is the data of one read of all sources.
 type evidence struct {
-	rec      packet.Record // zero: not written yet
-	ledger   payout.Balances
-	view     *packet.PoolView // nil: not in Redis
-	promised staff.ShareConflicts
-	provider payout.ProviderTotals
+	rec       packet.Record // zero: not written yet
+	ledger    payout.Balances
+	view      *packet.PoolView // nil: not in Redis
+	conflicts staff.ShareConflicts
+	provider  payout.ProviderTotals
 }
 
 // prove reads all sources once. It reads row and ledger before Redis and the provider, so that
@@ -72,7 +72,7 @@ func (s *Server) prove(ctx context.Context, id string, look int) (wire.Proof, er
 	if e.ledger, err = s.cfg.Store.Balances(ctx, id); err != nil {
 		return wire.Proof{}, err
 	}
-	if e.promised, err = s.cfg.Store.ShareConflicts(ctx, id); err != nil {
+	if e.conflicts, err = s.cfg.Store.ShareConflicts(ctx, id); err != nil {
 		return wire.Proof{}, err
 	}
 	view, err := s.cfg.Pool.View(ctx, id)
@@ -86,7 +86,7 @@ func (s *Server) prove(ctx context.Context, id string, look int) (wire.Proof, er
 		return wire.Proof{}, unavailable(err)
 	}
 	a := proofCheck{server: s, id: id, look: look, evidence: e}
-	a.promises = promisesOf(e.promised, e.ledger.Honours)
+	a.promises = promisesOf(e.conflicts, e.ledger.Honours)
 	a.ledger = e.ledger.Own() // the other figures cover the packet's own money only
 	a.proof = a.figures()
 	a.checkLedger()
@@ -178,7 +178,7 @@ func (a *proofCheck) checkPool() {
 	switch ahead := claimed - booked; {
 	case ahead > 0 && a.rec.BooksClosedAt.IsZero():
 		a.proof.InFlight += ahead
-	case ahead < 0 || ahead > a.promised.Free:
+	case ahead < 0 || ahead > a.conflicts.Free:
 		a.differ("ledger claimed, redis claimed", booked, claimed)
 	}
 	if a.view.RemainingCount+a.view.ClaimedCount != a.view.Packet.ShareCount {

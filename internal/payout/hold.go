@@ -159,7 +159,7 @@ func RecoveredHold(provider string, b MySQLState) Hold {
 
 // Hold is the hold that a settlement places; nil without one. A cancelled payout has reached its
 // recipient, or may and is forgotten: the refund of its cancellation must not leave as well. Or the
-// charge came back, so the packet has no money.
+// charge was returned, so the packet has no money.
 func (s Settlement) Hold() *Hold {
 	p := s.Payment
 	if p.Kind == KindCharge && s.Attempt.ReturnBooked {

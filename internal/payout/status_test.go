@@ -180,7 +180,7 @@ func TestR12_PostingsAsDesigned(t *testing.T) {
 		"voided":          {"owed", "house"},        // added: an honoured share conflict that was not paid and is given up
 		"charge_returned": {"house", "provider"},
 		"refund_dropped":  {"refunding", "suspense"},
-		"refund_kept":     {"refunding", "house"}, // added: of a packet whose charge came back
+		"refund_kept":     {"refunding", "house"}, // added: of a packet whose charge was returned
 	}
 	if len(transferAccounts) != len(want) {
 		t.Errorf("%d kinds of postings, designed %d", len(transferAccounts), len(want))

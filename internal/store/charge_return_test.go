@@ -120,7 +120,7 @@ func TestR12_ChargeCameBack(t *testing.T) {
 	agreed(t, s, payoutID(p, 2), payout.DecisionRequest{Kind: payout.DecisionCancel})
 	c.pass(time.Minute)
 	settle(t, s, payout.SourceQuery, late.OrderNo, payout.ObsDeclined)
-	must(t, errOnly(s.CarryOut(ctx, payoutID(p, 2)))) // before the charge came back: its refund waits to be sent
+	must(t, errOnly(s.CarryOut(ctx, payoutID(p, 2)))) // before the charge was returned: its refund waits to be sent
 	charge := payout.OrderNo(chargeID(p), 1)
 	settle(t, s, payout.SourceQuery, charge, payout.ObsReturned)
 	if st := settle(t, s, payout.SourceQuery, charge, payout.ObsReturned); st.Status != payout.StatusReturned {

@@ -175,7 +175,7 @@ func remark(packetID string) string { return "hongbao " + packetID }
 
 // Fund moves the packet from funding to open and inserts its share rows, in one transaction. A
 // packet whose list is lost moves on to closing, unopened: its shares take only claims won before. A
-// packet that is open or later stays as it is; one whose charge came back moves to closing without
+// packet that is open or later stays as it is; one whose charge was returned moves to closing without
 // shares. It returns the status afterwards. Errors:
 // ErrNotFound, ErrMoved while the charge is not paid, payout.ErrMySQLRestored or another hold
 // (mayOpen), ErrConflict when the amounts do not match total and share count, ErrUnavailable.

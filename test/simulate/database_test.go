@@ -17,7 +17,7 @@ import (
 // errMoved is the error of a compare-and-set that finds another state.
 var errMoved = fmt.Errorf("simulated: %w", packet.ErrMoved)
 
-// errChargeReturned is the error of an opening after the charge came back.
+// errChargeReturned is the error of an opening after the charge was returned.
 var errChargeReturned = fmt.Errorf("the charge was returned: %w", errMoved)
 
 // row is a payment with its attempts.

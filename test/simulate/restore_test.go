@@ -102,7 +102,7 @@ func (m *model) restoreTo(to *backup) {
 		return m.lost[keyOf(c)] && o != nil
 	})
 	invisible := slices.ContainsFunc(b.decisions, func(d *decision) bool { return d.Kind == payout.DecisionMarkPaid && d.at.After(to.at) })
-	// A restore after the charge came back is left out: nothing says whether the packet was open.
+	// A restore after the charge was returned is left out: nothing says whether the packet was open.
 	charge := m.bank.orders[b.chargeNo()]
 	cameBack := charge != nil && (charge.kind == payout.ObsReturned || charge.then == payout.ObsReturned)
 	if twice || invisible || cameBack || len(b.shareConflicts) != len(to.db.shareConflicts) ||

@@ -42,7 +42,7 @@ type Rows interface {
 		limit int) ([]packet.Tombstone, packet.Cursor, error)
 	CampaignWinnersOfLane(ctx context.Context, lane, lanes int, visit func(campaign string, users []string) error) error
 	PacketStates(ctx context.Context, ids []string) (map[string]packet.RowState, error)
-	activities.ClaimBooks
+	activities.ClaimRecords
 }
 
 // Fences changes the fences of lanes in Redis.

@@ -46,7 +46,7 @@ type PaymentStore interface {
 	WaitingPayments(ctx context.Context, kind payout.Kind, status payout.Status, after packet.Cursor, limit int) ([]payout.OpenPayment, error)
 	PaymentRow(ctx context.Context, id string) (payout.Payment, error)
 	PayoutOf(ctx context.Context, packetID, userID string) (payout.Payment, error)
-	activities.ClaimBooks
+	activities.ClaimRecords
 }
 
 // Pools is the part of Redis that the watch needs.
@@ -160,7 +160,7 @@ func New(cfg Config) *Watch {
 func (w *Watch) Run(ctx context.Context) error {
 	for pause.For(ctx, w.cfg.Pace.Every) {
 		w.look(ctx, "Watch did not compare every lane; retrying.", w.watchLanes)
-		w.look(ctx, "Watch did not end the grabs of packets whose charge came back; retrying.", w.watchReturnedCharges)
+		w.look(ctx, "Watch did not end the grabs of packets whose charge was returned; retrying.", w.watchReturnedCharges)
 		w.look(ctx, "Watch did not list terminated runs; retrying.", w.watchEnded)
 		w.look(ctx, "Watch did not compare packets with their runs; retrying.", w.watchPackets)
 		w.look(ctx, "Watch did not list overdue payments; retrying.", w.watchPayments)
@@ -189,7 +189,7 @@ func (w *Watch) watchLanes(ctx context.Context) error {
 	return group.Wait()
 }
 
-// watchReturnedCharges ends the grabs of packets whose charge came back (rule R12), like a recall.
+// watchReturnedCharges ends the grabs of packets whose charge was returned (rule R12), like a recall.
 // What was won stays owed; their hold stops payouts and the remainder.
 func (w *Watch) watchReturnedCharges(ctx context.Context) error {
 	ids, err := w.cfg.Store.PacketsWithoutCharge(ctx)
