@@ -40,9 +40,7 @@ func TestR3_ConcurrentAdvances(t *testing.T) {
 	if _, err := r.store.RecordClaim(t.Context(), first, r.provider.Name()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.pool.Recall(t.Context(), p.ID); err != nil {
-		t.Fatal(err)
-	}
+	r.recall(t, p.ID)
 	open := packet.Facts{Status: packet.StatusOpen, Pool: packet.PoolUsed, Reason: packet.CloseRecalled}
 	advance(open, func(f packet.Facts) bool { return f.Remainder != nil && *f.Remainder == p.TotalAmount-first.Amount })
 	for query, want := range map[string]int{

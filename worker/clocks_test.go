@@ -115,7 +115,7 @@ func (b *books) steppedClock(t *testing.T, forth, back func(testing.TB)) {
 	b.same(t, short)
 	b.same(t, made)
 	for _, p := range []packet.Packet{open, short, made} {
-		must(b.pool.Recall(t.Context(), p.ID))(t)
+		b.recall(t, p.ID)
 	}
 	_, _ = b.pool.Recall(t.Context(), brief.ID) // it may be closed by now
 	for _, p := range []packet.Packet{open, short, made, brief} {

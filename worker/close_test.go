@@ -138,7 +138,7 @@ func TestClosesTieToTheProvider(t *testing.T) {
 	frozen := r.awaitPayout(t, ice, payout.StatusFailed)
 	waiting := r.awaitPayout(t, slow, payout.StatusAwaitingRecipient)
 	r.awaitPayout(t, small, payout.StatusPaid)
-	must(r.pool.Recall(t.Context(), rest.ID))(t)
+	r.recall(t, rest.ID)
 	r.awaitRefund(t, rest.ID, 0, payout.StatusPaid)
 	r.spoil(t, `{"op":"query","kind":"error_before","rate":1,"account_prefix":"late"}`)
 	late := won(p, "late~lost_reply")

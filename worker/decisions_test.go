@@ -125,9 +125,7 @@ func TestR5_Cancel(t *testing.T) {
 			if err != nil || rec.Stored != packet.StatusOpen || rec.RefundedAmount != c.Amount {
 				t.Errorf("the packet goes on: %s, refunded %d, %v", rec.Stored, rec.RefundedAmount, err)
 			}
-			if _, err := r.pool.Recall(t.Context(), p.ID); err != nil {
-				t.Fatal(err)
-			}
+			r.recall(t, p.ID)
 			rec = r.awaitStatus(t, p.ID, packet.StatusClosed)
 			if rec.RefundedAmount != p.TotalAmount {
 				t.Errorf("refunded %d of %d", rec.RefundedAmount, p.TotalAmount)
@@ -199,9 +197,7 @@ func TestRefusedRefunds(t *testing.T) {
 		p := r.create(t, spec{total: 600, count: 3, sender: "closed account"})
 		r.awaitOpen(t, p.ID)
 		refuse(true)
-		if _, err := r.pool.Recall(t.Context(), p.ID); err != nil {
-			t.Fatal(err)
-		}
+		r.recall(t, p.ID)
 		refund := r.awaitRefund(t, p.ID, 0, payout.StatusFailed)
 		r.twoPersons(t, refund.ID, payout.DecisionRequest{Kind: payout.DecisionMarkPaid, Evidence: "slip"})
 		r.awaitStatus(t, p.ID, packet.StatusClosed)

@@ -298,7 +298,7 @@ func (r *deferralRig) testHeld(t *testing.T) {
 	if text := r.details(t, workflows.PayoutID(p.ID, claims[0].UserID)); !strings.Contains(text, "**Deferred**: the provider is held") {
 		t.Errorf("ops see %q", text)
 	}
-	must(r.pool.Recall(t.Context(), rest.ID))(t)
+	r.recall(t, rest.ID)
 	r.awaitRefund(t, rest.ID, 0, payout.StatusPending)
 	r.runsReached(t)
 	r.hold(t, false, "off")

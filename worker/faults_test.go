@@ -260,8 +260,8 @@ func (r *faultRig) begin(s *scene, ready func(*scene)) {
 	}
 	if s.op == payout.OpTransfer {
 		r.grab(s, s.packet.ID, s.account)
-	} else if _, err := r.pool.Recall(s.Context(), s.packet.ID); err != nil {
-		s.Fatal(err)
+	} else {
+		r.recall(s, s.packet.ID)
 	}
 	wait.Until(s, "the payment is made", func() bool { return s.payment().ID != "" })
 }

@@ -47,9 +47,7 @@ func TestFullRedis(t *testing.T) {
 	r.pool = harness.OpenPool(t, pool.Config{Addr: r.redis, Lanes: harness.Lanes, Epochs: r.store, Logger: r.logger})
 	w, _ := r.startWorker(t)
 	wait.Until(t, "worker ready", w.Ready)
-	if _, err := r.pool.Recall(ctx, recalled.ID); err != nil {
-		t.Fatal(err)
-	}
+	r.recall(t, recalled.ID)
 	for _, claim := range claims {
 		r.awaitPayout(t, claim, payout.StatusPaid)
 	}

@@ -154,9 +154,7 @@ func TestRecall(t *testing.T) {
 	p := r.create(t, spec{total: 1000, count: 5})
 	r.awaitOpen(t, p.ID)
 	won := r.grab(t, p.ID, "u").Claim
-	if _, err := r.pool.Recall(t.Context(), p.ID); err != nil {
-		t.Fatal(err)
-	}
+	r.recall(t, p.ID)
 	if g := r.grab(t, p.ID, "late"); g.Result != packet.GrabExpired {
 		t.Errorf("grab after recall: %s", g.Result)
 	}

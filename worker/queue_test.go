@@ -68,9 +68,7 @@ func TestR3_QueuesBetweenStepsCostNoSend(t *testing.T) {
 	})
 	p := r.create(t, spec{total: 1000, count: 5}) // it does not expire while its steps are queued
 	r.awaitOpen(t, p.ID)
-	if _, err := r.pool.Recall(t.Context(), p.ID); err != nil {
-		t.Fatal(err)
-	}
+	r.recall(t, p.ID)
 	r.awaitStatus(t, p.ID, packet.StatusClosed)
 	for _, id := range []string{payout.ID(payout.KindCharge, p.ID, 0), payout.ID(payout.KindRefund, p.ID, 0)} {
 		d := must(r.store.Payment(t.Context(), id))(t)

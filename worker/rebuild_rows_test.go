@@ -188,7 +188,7 @@ func TestR9_PoolsFromRows(t *testing.T) {
 	grab(soldOut.ID, 0, 4)
 	grab(guests.ID, 1, 3)
 	for _, p := range []packet.Packet{closing, closed} {
-		must(r.pool.Recall(ctx, p.ID))(t)
+		r.recall(t, p.ID)
 	}
 	wait.Until(t, "packet closing recorded", func() bool { return !must(r.store.Packet(ctx, closing.ID))(t).BooksClosedAt.IsZero() })
 	r.awaitStatus(t, closed.ID, packet.StatusClosed)

@@ -332,7 +332,7 @@ func TestR9_RebuildHeals(t *testing.T) {
 func (r *rig) settled(t testing.TB, packets []packet.Packet) {
 	t.Helper()
 	for _, p := range packets {
-		must(r.pool.Recall(t.Context(), p.ID))(t)
+		r.recall(t, p.ID)
 	}
 	for _, p := range packets {
 		r.awaitStatus(t, p.ID, packet.StatusClosed)

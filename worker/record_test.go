@@ -95,9 +95,7 @@ func liveRecalled(t *testing.T, r *rig) (string, string) {
 	p := r.create(t, spec{total: 1000, count: 5})
 	r.awaitOpen(t, p.ID)
 	r.grab(t, p.ID, "u")
-	if _, err := r.pool.Recall(t.Context(), p.ID); err != nil {
-		t.Fatal(err)
-	}
+	r.recall(t, p.ID)
 	r.awaitStatus(t, p.ID, packet.StatusClosed)
 	return workflows.PacketID(p.ID), "Completed"
 }
@@ -108,9 +106,7 @@ func liveLarge(t *testing.T, r *rig) (string, string) {
 	p := r.create(t, spec{total: 2 * activities.CombinedMaxShares, count: activities.CombinedMaxShares + 1})
 	r.awaitOpen(t, p.ID)
 	r.grab(t, p.ID, "u")
-	if _, err := r.pool.Recall(t.Context(), p.ID); err != nil {
-		t.Fatal(err)
-	}
+	r.recall(t, p.ID)
 	r.awaitStatus(t, p.ID, packet.StatusClosed)
 	return workflows.PacketID(p.ID), "Completed"
 }

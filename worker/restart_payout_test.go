@@ -95,7 +95,7 @@ func TestR10_SecondShare(t *testing.T) {
 		return r.runs(t, workflows.HonourID(p.ID, number)) == "Completed" && r.runs(t, workflows.PayoutID(p.ID, first.UserID)) == "Completed"
 	})
 
-	must(r.pool.Recall(ctx, p.ID))(t)
+	r.recall(t, p.ID)
 	r.awaitStatus(t, p.ID, packet.StatusClosed)
 	wait.Until(t, "retired", func() bool { return must(r.pool.View(ctx, p.ID))(t).Retired })
 	if left, err := r.pool.UserClaims(ctx, "demo", first.UserID, packet.Cursor{}, 10); err != nil || len(left) != 0 {

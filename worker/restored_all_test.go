@@ -67,7 +67,7 @@ func (h *history) third(t *testing.T, r *rig) {
 	}
 	h.claims = append(h.claims, h.cold)
 	r.paid(t, h.refunded, "late")
-	must(r.pool.Recall(t.Context(), h.refunded.ID))(t)
+	r.recall(t, h.refunded.ID)
 	r.paid(t, h.soldOut, "late")
 	for _, p := range []packet.Packet{h.refunded, h.soldOut} {
 		r.awaitStatus(t, p.ID, packet.StatusClosed)
@@ -167,7 +167,7 @@ func (h history) goesOn(t *testing.T, r *rig) {
 	r.paid(t, h.open, "new")
 	r.paid(t, h.born, "new") // the last share
 	for _, p := range []packet.Packet{h.open, h.retried} {
-		must(r.pool.Recall(t.Context(), p.ID))(t)
+		r.recall(t, p.ID)
 	}
 	for _, p := range []packet.Packet{h.open, h.retried, h.refunded, h.soldOut, h.born} {
 		r.awaitStatus(t, p.ID, packet.StatusClosed)

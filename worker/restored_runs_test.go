@@ -51,7 +51,7 @@ func TestR13_RunsGoOn(t *testing.T) {
 	idle := workflows.PayoutID(q.ID, "stuck")
 	must(old.temporal.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: idle, TaskQueue: "nobody"}, "nothing"))(t)
 	stuck := old.grab(t, q.ID, "stuck").Claim
-	must(old.pool.Recall(t.Context(), q.ID))(t)
+	old.recall(t, q.ID)
 	wait.Until(t, "the run drains", func() bool { return old.doing(t, workflows.PacketID(q.ID), "Drain") })
 	if old.payoutOf(t, slow).Status != payout.StatusUnknown {
 		t.Fatalf("slow is %s already", old.payoutOf(t, slow).Status)

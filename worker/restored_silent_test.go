@@ -53,7 +53,7 @@ func TestR13_FurtherRecoveryFindsShare(t *testing.T) {
 	r.watchFast(t)
 	r.recoveredAgain(t, at, 1)
 	r.releases(t, payout.HoldPacket, p.ID)
-	wait.Until(t, "recalled", func() bool { _, err := r.pool.Recall(t.Context(), p.ID); return err == nil })
+	r.recall(t, p.ID)
 	if rec := r.awaitStatus(t, p.ID, packet.StatusClosed); rec.Remainder != p.TotalAmount-lost.Amount {
 		t.Errorf("%d go back of %d, of which %d were paid", rec.Remainder, p.TotalAmount, lost.Amount)
 	}

@@ -269,9 +269,7 @@ func (r *rig) after(t *testing.T, l *lost) {
 	r.paid(t, l.gone, "second", "third")
 	r.paid(t, l.onlyPaid, "second")
 	r.paid(t, l.refunded, "second")
-	if _, err := r.pool.Recall(t.Context(), l.refunded.ID); err != nil {
-		t.Fatal(err)
-	}
+	r.recall(t, l.refunded.ID)
 	l.made = r.create(t, spec{total: 500, count: 3})
 	l.madeGone = r.create(t, spec{total: 500, count: 1})
 	r.awaitOpen(t, l.made.ID)
@@ -472,9 +470,7 @@ func (r *rig) goesOn(t *testing.T, l lost) {
 	r.awaitOpen(t, l.later.ID)
 	r.paid(t, l.later, "at last")
 	for _, p := range []packet.Packet{l.made, l.retried, l.cancelled} {
-		if _, err := r.pool.Recall(t.Context(), p.ID); err != nil {
-			t.Fatal(err)
-		}
+		r.recall(t, p.ID)
 	}
 	for _, p := range append(l.all(), l.later) {
 		r.awaitStatus(t, p.ID, packet.StatusClosed)

@@ -309,6 +309,15 @@ func (r *rig) grab(t testing.TB, id, user string) packet.GrabAnswer {
 	return g
 }
 
+// recall closes a packet's pool.
+func (r *rig) recall(t testing.TB, id string) {
+	t.Helper()
+	r.retryFenced(t, "recall of "+id, func() error {
+		_, err := r.pool.Recall(t.Context(), id)
+		return err
+	})
+}
+
 // retryFenced repeats a call while the lane is fenced: another test of the same rig may have
 // caused a rebuild.
 func (r *rig) retryFenced(t testing.TB, what string, call func() error) {

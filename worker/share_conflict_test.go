@@ -108,9 +108,7 @@ func (c *conflictCase) moved(t *testing.T) (n int, sum money.Fen) {
 // too. The house must have paid the right sum.
 func (c *conflictCase) conserved(t *testing.T, house money.Fen) {
 	t.Helper()
-	if _, err := c.pool.Recall(t.Context(), c.p.ID); err != nil {
-		t.Fatal(err)
-	}
+	c.recall(t, c.p.ID)
 	c.awaitStatus(t, c.p.ID, packet.StatusClosed)
 	c.balanced(t, c.p)
 	b, err := c.store.Balances(t.Context(), c.p.ID)
@@ -191,9 +189,7 @@ func TestR10_ShareConflicts(t *testing.T) {
 		t.Parallel()
 		c := conflictCase{rig: r, p: r.create(t, spec{total: 3, count: 3})}
 		r.awaitOpen(t, c.p.ID)
-		if _, err := r.pool.Recall(t.Context(), c.p.ID); err != nil {
-			t.Fatal(err)
-		}
+		r.recall(t, c.p.ID)
 		r.awaitStatus(t, c.p.ID, packet.StatusClosed)
 		c.claim = packet.Claim{PacketID: c.p.ID, UserID: "too late", ShareIndex: 1, Amount: 1, ClaimedAt: time.Now().UTC()}
 		if _, err := r.starter.StartPayout(t.Context(), c.claim, "demo"); err != nil {

@@ -35,9 +35,10 @@ func TestR7_StagedAgainAfterItsEnd(t *testing.T) {
 		r.forgetPool(t, p.ID) // as Redis does in time
 		late := p
 		late.BodyHash = body
-		if _, err := r.pool.Create(t.Context(), late, nil, nil, time.Hour, 5*time.Second); err != nil {
-			t.Fatal(err)
-		}
+		r.retryFenced(t, "staged again", func() error {
+			_, err := r.pool.Create(t.Context(), late, nil, nil, time.Hour, 5*time.Second)
+			return err
+		})
 		wait.Until(t, "retired again", retired)
 		if got := r.grab(t, p.ID, "a"); got.Result != packet.GrabRetired {
 			t.Errorf("the winner gets %v, not MySQL's claim", got.Result)
@@ -79,9 +80,10 @@ func TestR7_RejectedStagedAgain(t *testing.T) {
 	}
 	hands["delete"](t, r, workflows.PacketID(p.ID))
 	r.forgetPool(t, p.ID)
-	if _, err := r.pool.Create(t.Context(), p, nil, nil, time.Hour, 5*time.Second); err != nil {
-		t.Fatal(err)
-	}
+	r.retryFenced(t, "staged again", func() error {
+		_, err := r.pool.Create(t.Context(), p, nil, nil, time.Hour, 5*time.Second)
+		return err
+	})
 	wait.Until(t, "rejected again", func() bool { _, ok := rejected(); return ok })
 	if after, _ := rejected(); *after.Failure != *before.Failure {
 		t.Errorf("%+v, before %+v", after.Failure, before.Failure)

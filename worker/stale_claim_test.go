@@ -135,7 +135,7 @@ func TestR9_StaleClaims(t *testing.T) {
 			tc.relayed(t, tc.kind) // delivered once more
 			r.acknowledged(t, shown)
 			tc.staleCase.conflicts(t, tc.conflicts, tc.decision)
-			must(r.pool.Recall(ctx, tc.p.ID))(t)
+			r.recall(t, tc.p.ID)
 			r.awaitStatus(t, tc.p.ID, packet.StatusClosed)
 			r.balanced(t, tc.p)
 		})

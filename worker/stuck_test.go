@@ -105,7 +105,7 @@ func TestR11_RefusedStartsHoldNothingUp(t *testing.T) {
 		}
 	}
 
-	must(r.pool.Recall(t.Context(), p.ID))(t)
+	r.recall(t, p.ID)
 	r.awaitStatus(t, p.ID, packet.StatusClosed)
 	for _, c := range long {
 		if got := r.payoutOf(t, c).Status; got != payout.StatusPending {

@@ -215,7 +215,7 @@ func TestR3_TemporalLost(t *testing.T) {
 		b.awaitPayout(t, b.won(t, p, "early"), payout.StatusPaid)
 	}
 	waits := b.awaitPayout(t, b.won(t, open, "waits~confirm"), payout.StatusAwaitingRecipient)
-	must(r.pool.Recall(t.Context(), refunding.ID))(t)
+	r.recall(t, refunding.ID)
 	b.awaitRefund(t, refunding.ID, 0, payout.StatusAwaitingRecipient)
 	r.hold(t, true)
 	b.awaitPayout(t, b.won(t, open, "held"), payout.StatusPending)
@@ -234,7 +234,7 @@ func TestR3_TemporalLost(t *testing.T) {
 	temporal.LoseData(t)
 	// While Temporal is down: recipients confirm, users grab and create, finance decides.
 	must(r.store.BeginClosing(t.Context(), closing.ID, packet.CloseRecalled))(t)
-	must(r.pool.Recall(t.Context(), closing.ID))(t)
+	r.recall(t, closing.ID)
 	closeBooks(t, r, closed)
 	b.won(t, open, "away")
 	b.won(t, soldOut, "last")
@@ -272,7 +272,7 @@ func TestR3_TemporalLost(t *testing.T) {
 	r.twoPersons(t, void.ID, cancel)
 	b.confirm(t, payout.OrderNo(payout.ID(payout.KindRefund, refunding.ID, b.claims[refunding.ID][0].ShareIndex+1), 1))
 	for _, p := range []packet.Packet{funding, open, away} {
-		must(r.pool.Recall(t.Context(), p.ID))(t)
+		r.recall(t, p.ID)
 	}
 	for _, id := range slices.Sorted(maps.Keys(b.packets)) {
 		if id != funding.ID {

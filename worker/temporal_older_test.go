@@ -59,7 +59,7 @@ func temporalOlder(t *testing.T, goesOn bool) {
 	r.twoPersons(t, void.ID, cancel)
 	late := b.won(t, open, "late")
 	b.won(t, soldOut, "last")
-	must(r.pool.Recall(t.Context(), recalled.ID))(t)
+	r.recall(t, recalled.ID)
 	born := b.opened(t, spec{total: 500, count: 2, sender: "born"})
 	brief := b.opened(t, spec{total: 400, count: 1, sender: "brief"})
 	b.won(t, brief, "all")
@@ -105,7 +105,7 @@ func temporalOlder(t *testing.T, goesOn bool) {
 	// Unfinished packets and payments continue.
 	b.awaitPayout(t, b.won(t, open, "after"), payout.StatusPaid)
 	b.awaitPayout(t, b.won(t, born, "after"), payout.StatusPaid)
-	must(r.pool.Recall(t.Context(), open.ID))(t)
+	r.recall(t, open.ID)
 	for _, id := range all {
 		b.settled(t, id)
 	}

@@ -88,9 +88,7 @@ func endedRecalled(t *testing.T, r *rig, do func(t testing.TB, r *rig, id string
 	p := r.create(t, spec{total: 1000, count: 2})
 	r.awaitOpen(t, p.ID)
 	do(t, r, workflows.PacketID(p.ID))
-	if _, err := r.pool.Recall(t.Context(), p.ID); err != nil {
-		t.Fatal(err)
-	}
+	r.recall(t, p.ID)
 	rec := r.awaitStatus(t, p.ID, packet.StatusClosed)
 	if rec.Reason != packet.CloseRecalled || rec.RefundedAmount != p.TotalAmount {
 		t.Errorf("closed by %s, %d refunded", rec.Reason, rec.RefundedAmount)
@@ -101,9 +99,7 @@ func endedRecalled(t *testing.T, r *rig, do func(t testing.TB, r *rig, id string
 func endedRefund(t *testing.T, r *rig, do func(t testing.TB, r *rig, id string)) {
 	p := r.create(t, spec{total: 1000, count: 2, sender: "s~pending"})
 	r.awaitOpen(t, p.ID)
-	if _, err := r.pool.Recall(t.Context(), p.ID); err != nil {
-		t.Fatal(err)
-	}
+	r.recall(t, p.ID)
 	wait.Until(t, "refund is being sent", func() bool {
 		refund, err := r.store.PaymentRow(t.Context(), payout.ID(payout.KindRefund, p.ID, 0))
 		return err == nil && refund.Status == payout.StatusSending
