@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"hongbao/internal/access"
+	"hongbao/internal/health"
 	"hongbao/internal/money"
 	"hongbao/internal/observe"
 	"hongbao/internal/staff"
@@ -51,14 +52,12 @@ type Config struct {
 	Pool     Pool
 	Store    Store
 	Provider Provider
-	// PingTemporal is called by /readyz; nil leaves Temporal out of it.
-	PingTemporal func(context.Context) error
+	// Probes are run by /readyz: redis, mysql, books (an error while MySQL is behind after a restore, R13), temporal
+	// and pool (an error while a lane is not open).
+	Probes health.Probes
 	// Runs returns the runs of a workflow from Temporal, for the timeline of a payment; nil:
 	// the timeline says that Temporal is unavailable. Its context ends within temporalTimeout.
 	Runs func(ctx context.Context, workflowID string) (staff.WorkflowRuns, error)
-	// MySQLCurrent is called by /readyz. It returns an error while MySQL is behind after a
-	// restore (R13); nil leaves it out.
-	MySQLCurrent func(context.Context) error
 	// HealthSnapshot returns the figures of the stores that the metrics show; nil: the health
 	// of the parts is unknown.
 	HealthSnapshot func() observe.HealthSnapshot
@@ -69,8 +68,6 @@ type Config struct {
 	// Fence is called before a packet is created, grabbed or recalled, and before this process
 	// answers from memory. nil: all lanes are open and in one epoch.
 	Fence Fence
-	// LanesOpen is called by /readyz; nil leaves the lanes out of it.
-	LanesOpen func(context.Context) error
 
 	// SeedKey derives and opens the seeds of the installation.
 	SeedKey [32]byte

@@ -43,8 +43,8 @@ func getHealth(r *request) (answer, error) {
 	}
 	look("redis", func() wire.HealthCheck { return answers(ctx, "redis", s.cfg.Pool.Ping) })
 	look("mysql", func() wire.HealthCheck { return answers(ctx, "mysql", s.cfg.Store.Ping) })
-	if s.cfg.PingTemporal != nil {
-		look("temporal", func() wire.HealthCheck { return answers(ctx, "temporal", s.cfg.PingTemporal) })
+	if temporal := s.cfg.Probes["temporal"]; temporal != nil {
+		look("temporal", func() wire.HealthCheck { return answers(ctx, "temporal", temporal) })
 	}
 	var queues []observe.QueueBacklog
 	look("workers", func() (c wire.HealthCheck) { c, queues = s.polling(ctx); return c })
@@ -102,7 +102,7 @@ func renderCheck(f health.Finding) wire.HealthCheck {
 
 // decisionsDue reads what waits for a decision of staff, as in the overview.
 func (s *Server) decisionsDue(ctx context.Context) (out []observe.DecisionBacklog, err error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*probeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, 2*health.ProbeTimeout)
 	defer cancel()
 	due, err := s.cfg.Store.DecisionBacklogs(ctx)
 	for _, d := range due {
@@ -121,8 +121,8 @@ func verdictOf(well bool) wire.Verdict {
 }
 
 // answers checks that a dependency answers.
-func answers(ctx context.Context, name string, probe func(context.Context) error) wire.HealthCheck {
-	d := ask(ctx, name, probe)
+func answers(ctx context.Context, name string, probe health.Probe) wire.HealthCheck {
+	d := probe.Run(ctx, name)
 	took := int64(d.LatencyMS * 1000)
 	return wire.HealthCheck{Name: "answers", Status: verdictOf(d.Status == "ok"), LatencyUS: &took}
 }
@@ -133,7 +133,7 @@ func (s *Server) polling(ctx context.Context) (wire.HealthCheck, []observe.Queue
 	if s.cfg.TaskQueues == nil {
 		return c, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, health.ProbeTimeout)
 	defer cancel()
 	queues, workers, err := s.cfg.TaskQueues(ctx)
 	if err != nil {
@@ -162,7 +162,7 @@ func (s *Server) providerAnswers(ctx context.Context) wire.HealthCheck {
 
 // auditChain checks the hash chain of the audit log.
 func (s *Server) auditChain(ctx context.Context) wire.HealthCheck {
-	ctx, cancel := context.WithTimeout(ctx, 2*probeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, 2*health.ProbeTimeout)
 	defer cancel()
 	w, err := s.cfg.Store.WatchAudit(ctx)
 	if err != nil {

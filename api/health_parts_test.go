@@ -76,7 +76,7 @@ func TestHealthOfParts(t *testing.T) {
 			return v
 		}
 		c.HealthSnapshot = watched
-		c.PingTemporal = func(context.Context) error { return temporal }
+		c.Probes["temporal"] = func(context.Context) error { return temporal }
 		c.TaskQueues = func(context.Context) ([]observe.QueueBacklog, int, error) {
 			return []observe.QueueBacklog{{Queue: "q", Backlog: observe.Backlog{Waiting: 3, Oldest: time.Now()}}}, workers, temporal
 		}

@@ -37,7 +37,6 @@ type Grabs interface {
 
 // KeyMirror keeps apps and keys in Redis for times when MySQL is unavailable.
 type KeyMirror interface {
-	Durable(ctx context.Context) error
 	Ping(ctx context.Context) error
 	SaveApps(ctx context.Context, blob []byte) error
 	LoadApps(ctx context.Context) ([]byte, error)

@@ -15,7 +15,7 @@ import (
 // out.
 func TestR13_DecisionsRefused(t *testing.T) {
 	t.Parallel()
-	h := newFixture(t, parts{change: func(c *api.Config) { c.MySQLCurrent = c.Store.(*store.Store).CheckNotRestored }})
+	h := newFixture(t, parts{change: func(c *api.Config) { c.Probes["books"] = c.Store.(*store.Store).CheckNotRestored }})
 	ctx := t.Context()
 	id, bad := h.failed()
 	found, err := h.store.CompareHeartbeat(ctx, 7)

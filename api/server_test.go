@@ -44,7 +44,7 @@ func sign(t *testing.T, id, body string) map[string]string {
 func TestHealth(t *testing.T) {
 	t.Parallel()
 	temporal := errors.New("away")
-	h := newFixture(t, parts{change: func(c *api.Config) { c.PingTemporal = func(context.Context) error { return temporal } }})
+	h := newFixture(t, parts{change: func(c *api.Config) { c.Probes["temporal"] = func(context.Context) error { return temporal } }})
 	for _, base := range []string{h.public, h.staff} {
 		r := h.do(call{method: "GET", base: base, path: "/readyz"})
 		var ready struct {
@@ -74,7 +74,7 @@ func TestReadyHangs(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
 	defer close(release)
-	h := newFixture(t, parts{change: func(c *api.Config) { c.PingTemporal = func(context.Context) error { <-release; return nil } }})
+	h := newFixture(t, parts{change: func(c *api.Config) { c.Probes["temporal"] = func(context.Context) error { <-release; return nil } }})
 	if r := h.get("/readyz"); r.status != 200 { // and it hangs still
 		t.Errorf("%s", r)
 	}
@@ -86,7 +86,7 @@ func TestReadyOnce(t *testing.T) {
 	t.Parallel()
 	var at, most atomic.Int64
 	h := newFixture(t, parts{change: func(c *api.Config) {
-		c.PingTemporal = func(ctx context.Context) error {
+		c.Probes["temporal"] = func(ctx context.Context) error {
 			n := at.Add(1)
 			defer at.Add(-1)
 			for seen := most.Load(); n > seen && !most.CompareAndSwap(seen, n); seen = most.Load() {

@@ -16,6 +16,7 @@ import (
 	"hongbao/internal/packet"
 	"hongbao/internal/pool"
 	"hongbao/internal/provider"
+	"hongbao/wire"
 )
 
 // checkRedis checks Redis, which holds acknowledged claims.
@@ -153,13 +154,7 @@ func (d *doctor) checkAPI(ctx context.Context) {
 	address := strings.TrimRight(d.config.text("staff-url"), "/") + "/readyz"
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
-	var ready struct {
-		Status       string `json:"status"`
-		Reason       string `json:"reason"`
-		Dependencies map[string]struct {
-			Status string `json:"status"`
-		} `json:"dependencies"`
-	}
+	var ready wire.Readiness
 	err := getJSON(ctx, address, &ready)
 	if _, is := ready.Dependencies["redis"]; err == nil && !is {
 		err = errors.New("the server is not the API")

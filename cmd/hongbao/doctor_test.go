@@ -163,7 +163,7 @@ func TestDoctor(t *testing.T) {
 			temporal, err := worker.Dial(w.temporal.Addr, w.namespace, slog.New(slog.DiscardHandler))
 			w.check(err)
 			t.Cleanup(temporal.Close)
-			c.PingTemporal = func(ctx context.Context) error { return worker.Ping(ctx, temporal, w.namespace) }
+			c.Probes["temporal"] = func(ctx context.Context) error { return worker.Ping(ctx, temporal, w.namespace) }
 		}})
 	w.expect(exitFailed, "workers", verdictWrong, "No worker polls: hongbao activity, hongbao workflow, hongbao-drain activity",
 		"hongbao worker")

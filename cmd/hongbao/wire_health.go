@@ -8,11 +8,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"go.temporal.io/sdk/client"
 
+	"hongbao/internal/health"
 	"hongbao/internal/observe"
 	"hongbao/internal/pool"
 	"hongbao/internal/reconcile/watch"
 	"hongbao/internal/store"
+	"hongbao/worker"
 )
 
 // healthSources returns the sources of the metrics that API and worker read from Redis and MySQL.
@@ -27,14 +30,20 @@ func healthSources(db *store.Store, redis *pool.Pool, provider string) map[strin
 	}}
 }
 
+// probes returns the probes behind /readyz of API and worker.
+func probes(db *store.Store, redis *pool.Pool, temporal client.Client, cfg temporalConfig) health.Probes {
+	return health.Probes{"redis": redis.Durable, "pool": redis.CheckFences, "mysql": db.Ping, "books": db.CheckNotRestored,
+		"temporal": func(ctx context.Context) error { return worker.Ping(ctx, temporal, cfg.Namespace) }}
+}
+
 // newRegistry returns a registry with the metrics of the sources, and the collector that reads them.
 func newRegistry(sources map[string]observe.Source) (*prometheus.Registry, *observe.Collector, error) {
 	registry, collector := prometheus.NewRegistry(), observe.NewCollector(sources)
 	return registry, collector, collector.Register(registry)
 }
 
-// withMetrics returns a handler that serves /metrics, with the worker's own collectors, and otherwise health.
-func withMetrics(health http.Handler, sources map[string]observe.Source, own ...prometheus.Collector) (http.Handler, error) {
+// withMetrics returns a handler that serves /metrics, with the worker's own collectors, and otherwise ready.
+func withMetrics(ready http.Handler, sources map[string]observe.Source, own ...prometheus.Collector) (http.Handler, error) {
 	registry, _, err := newRegistry(sources)
 	if err != nil {
 		return nil, err
@@ -43,7 +52,7 @@ func withMetrics(health http.Handler, sources map[string]observe.Source, own ...
 	registry.MustRegister(observe.BuildInfo(version), collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	mux := http.NewServeMux()
-	mux.Handle("/", health)
+	mux.Handle("/", ready)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	return mux, nil
 }

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"time"
 
-	"go.temporal.io/sdk/client"
 	"golang.org/x/sync/errgroup"
 
 	"hongbao/activities"
@@ -104,7 +103,7 @@ func runWorker(ctx context.Context, cfg workerConfig, logger *slog.Logger) error
 	if cfg.Listen != "" {
 		sources := healthSources(db, redis, pay.Name())
 		sources["temporal"] = worker.NewQueues(temporal, cfg.Temporal.Namespace).HealthSnapshot
-		health, err := withMetrics(w.Health(healthChecks(cfg, db, redis, temporal)), sources, admission, metrics, w)
+		health, err := withMetrics(w.Health(probes(db, redis, temporal, cfg.Temporal)), sources, admission, metrics, w)
 		if err != nil {
 			return err
 		}
@@ -112,13 +111,6 @@ func runWorker(ctx context.Context, cfg workerConfig, logger *slog.Logger) error
 	}
 	group.Go(func() error { return w.Run(gctx) })
 	return group.Wait()
-}
-
-// healthChecks returns the checks that a ready worker passes.
-func healthChecks(cfg workerConfig, db *store.Store, redis *pool.Pool, temporal client.Client) []worker.Check {
-	ping := func(ctx context.Context) error { return worker.Ping(ctx, temporal, cfg.Temporal.Namespace) }
-	return []worker.Check{{Name: "redis", Ask: redis.Ping}, {Name: "pool", Ask: redis.CheckFences}, {Name: "mysql", Ask: db.Ping},
-		{Name: "books", Ask: db.CheckNotRestored}, {Name: "temporal", Ask: ping}}
 }
 
 // rebuildConfig returns nil when only operators rebuild lanes.

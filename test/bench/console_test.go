@@ -22,6 +22,7 @@ import (
 	"hongbao/console"
 	"hongbao/internal/access"
 	"hongbao/internal/devstack/stacktest"
+	"hongbao/internal/health"
 	"hongbao/internal/payout"
 	"hongbao/internal/pool"
 	"hongbao/internal/provider"
@@ -155,7 +156,7 @@ func (d *consoleServer) serve(tb testing.TB, mysql *store.Store, pay *provider.S
 	}
 	tb.Cleanup(func() { _ = redis.Close() })
 	server, err := api.New(api.Config{PublicAddr: "127.0.0.1:0", StaffAddr: "127.0.0.1:0", Pool: redis, Store: mysql, Provider: pay,
-		SeedKey: seedKey, Version: "bench"})
+		Probes: health.Probes{"redis": redis.Durable}, SeedKey: seedKey, Version: "bench"})
 	if err != nil {
 		tb.Fatal(err)
 	}

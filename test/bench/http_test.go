@@ -18,6 +18,7 @@ import (
 	"hongbao/api"
 	"hongbao/internal/access"
 	"hongbao/internal/devstack/stacktest"
+	"hongbao/internal/health"
 	"hongbao/internal/pool"
 	"hongbao/internal/provider"
 	"hongbao/internal/store"
@@ -68,7 +69,7 @@ func newInstallation(tb testing.TB, redisAddr string) *installation {
 	}
 	tb.Cleanup(pay.Close)
 	server, err := api.New(api.Config{PublicAddr: "127.0.0.1:0", StaffAddr: "127.0.0.1:0", Pool: h.pool, Store: mysql, Provider: pay,
-		SeedKey: seedKey, Version: "bench"})
+		Probes: health.Probes{"redis": h.pool.Durable}, SeedKey: seedKey, Version: "bench"})
 	if err != nil {
 		tb.Fatal(err)
 	}

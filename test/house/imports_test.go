@@ -30,7 +30,7 @@ var layers = map[string][]string{
 	"risk":                  {},
 	"failpoint":             {}, // standard library alone, so that every layer may have failpoints
 	"observe":               {},
-	"health":                {"money", "observe"},
+	"health":                {"money", "observe", "wire"},
 	"dataformat":            {}, // the version number that MySQL and Redis store
 	"migrations":            {"dataformat"},
 	"packet":                {"money"},
@@ -47,7 +47,7 @@ var layers = map[string][]string{
 	"activities":            {"campaign", "failpoint", "money", "fence", "packet", "payout", "staff", "observe", "reconcile"},
 	"workflows":             {"campaign", "money", "packet", "payout", "staff", "activities"},
 	// pool: see workerSees
-	"worker": {"campaign", "failpoint", "money", "packet", "payout", "staff", "observe", "activities", "workflows", "pool", "pause", "relay",
+	"worker": {"campaign", "failpoint", "money", "packet", "payout", "staff", "observe", "health", "activities", "workflows", "pool", "pause", "relay",
 		"reconcile/watch", "reconcile/rebuild"},
 	"pause":              {},
 	"reconcile":          {"packet", "payout"},
@@ -70,7 +70,7 @@ var layers = map[string][]string{
 	"test/simulate":   {},                                       // lifetimes in memory, all of it in test files
 	"test/house":      {},                                       // these tests
 	"test/compose":    {"client", "money", "test/wait", "wire"}, // docker-compose.yml from outside, all of it in test files
-	"test/harness": {"access", "api", "devstack/stacktest", "packet", "payout", "pool", "provider", "provider/sandbox", "staff", "store",
+	"test/harness": {"access", "api", "devstack/stacktest", "health", "packet", "payout", "pool", "provider", "provider/sandbox", "staff", "store",
 		"test/wait"},
 	"test/logs":  {}, // imported by test files alone
 	"test/night": {}, // likewise
