@@ -2,15 +2,18 @@ package api_test
 
 import (
 	"cmp"
+	"context"
 	"crypto/rand"
 	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"hongbao/api"
 	"hongbao/internal/devstack/stacktest"
 	"hongbao/internal/packet"
 	"hongbao/test/night"
@@ -314,6 +317,66 @@ func TestUserClaims(t *testing.T) {
 		h.as(h.app, "GET", "/v1/packets/"+c.PacketID+"/grabs/a", "").json(t, &one)
 		if one != c.claimBody || c.SenderID != fmt.Sprint("s", packets-1-i) || !c.BestLuck {
 			t.Errorf("listed %+v\n alone %+v", c, one)
+		}
+	}
+}
+
+// countedPool counts the packets and claims that lists read in Redis.
+type countedPool struct {
+	api.Pool
+	views, progress, claims atomic.Int64
+}
+
+func (p *countedPool) Views(ctx context.Context, ids []string) (map[string]packet.PoolView, error) {
+	p.views.Add(int64(len(ids)))
+	return p.Pool.Views(ctx, ids)
+}
+
+func (p *countedPool) Progress(ctx context.Context, ids []string) (map[string]packet.PoolView, error) {
+	p.progress.Add(int64(len(ids)))
+	return p.Pool.Progress(ctx, ids)
+}
+
+func (p *countedPool) ClaimsOf(ctx context.Context, user string, ids []string) (map[string]packet.Claim, error) {
+	p.claims.Add(int64(len(ids)))
+	return p.Pool.ClaimsOf(ctx, user, ids)
+}
+
+// TestListsReadWhatMySQLLacks: pages read in Redis only claims that MySQL does not have, and of open
+// packets only what changes; an unknown user's page reads nothing more.
+func TestListsReadWhatMySQLLacks(t *testing.T) {
+	t.Parallel()
+	counted := &countedPool{}
+	h := newFixture(t, parts{change: func(c *api.Config) {
+		counted.Pool = c.Pool
+		c.Pool = counted
+	}})
+	const packets = 5
+	for i := range packets {
+		p := h.stage(h.app, "s")
+		h.fund(p.ID)
+		h.grab(h.app, p.ID, "a")
+		if i > 0 { // one claim is not recorded
+			h.record(p.ID)
+		}
+	}
+	for _, test := range []struct {
+		path                           string
+		items, views, progress, claims int64
+	}{
+		{"/v1/users/nobody/claims", 0, 0, 0, 0},
+		{"/v1/users/a/claims", packets, 0, packets, 1},
+		{"/v1/users/s/packets", packets, 0, packets, 0},
+		{"/v1/packets?status=open", packets, 0, packets, 0},
+	} {
+		counted.views.Store(0)
+		counted.progress.Store(0)
+		counted.claims.Store(0)
+		var page struct{ Items []any }
+		h.page(h.app, test.path, &page)
+		if got := [4]int64{int64(len(page.Items)), counted.views.Load(), counted.progress.Load(), counted.claims.Load()}; got !=
+			[4]int64{test.items, test.views, test.progress, test.claims} {
+			t.Errorf("%s: %v, want %+v", test.path, got, test)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
 	"slices"
 	"time"
@@ -215,30 +216,35 @@ func (s *Server) staged(ctx context.Context, f packetFilter, after packet.Cursor
 // candidates reads the current state of packets. A final row is authoritative; for others
 // Redis is, or MySQL where Redis is unavailable (books).
 func (s *Server) candidates(ctx context.Context, places []packet.Cursor, rows map[string]packet.Record, books bool) ([]candidate, error) {
-	var ask []string
+	var recorded, staged []string
 	for _, at := range places {
-		if _, open := s.cfg.Fence(at.ID); !final(rows[at.ID].Stored) && (open || !books) {
-			ask = append(ask, at.ID)
+		_, open := s.cfg.Fence(at.ID)
+		switch rec, ok := rows[at.ID]; {
+		case final(rec.Stored), !open && books:
+		case ok:
+			recorded = append(recorded, at.ID)
+		default:
+			staged = append(staged, at.ID)
 		}
 	}
-	views, err := s.cfg.Pool.Views(ctx, ask)
+	views, err := s.pools(ctx, recorded, staged, rows)
 	if books && errors.Is(err, packet.ErrUnavailable) {
-		ask, err = nil, nil
+		recorded, err = nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
 	out := make([]candidate, len(places))
 	for i, at := range places {
-		rec, recorded := rows[at.ID]
+		rec, known := rows[at.ID]
 		view, pooled := views[at.ID]
 		c := candidate{at: at, known: true}
 		switch {
-		case final(rec.Stored), books && recorded && !slices.Contains(ask, at.ID):
+		case final(rec.Stored), books && known && !slices.Contains(recorded, at.ID):
 			c.snapshot = ofRecord(rec, s.cfg.Now())
-		case pooled && !view.Retired && view.State == packet.PoolClosing && recorded:
+		case pooled && !view.Retired && view.State == packet.PoolClosing && known:
 			c.snapshot = merge(view, rec)
-		case pooled && !view.Retired:
+		case pooled && !view.Retired && !(known && view.State == packet.PoolRejected):
 			c.snapshot = ofView(view)
 		default: // its status changed since, or its pool is lost
 			c.snapshot, err = s.find(ctx, at.ID)
@@ -249,12 +255,27 @@ func (s *Server) candidates(ctx context.Context, places []packet.Cursor, rows ma
 				return nil, err
 			}
 		}
-		if recorded {
+		if known {
 			c.stored = rec.Stored
 		}
 		out[i] = c
 	}
 	return out, nil
+}
+
+// pools reads packets in Redis: of recorded ones only what changes there.
+func (s *Server) pools(ctx context.Context, recorded, staged []string, rows map[string]packet.Record) (map[string]packet.PoolView, error) {
+	views, err := s.cfg.Pool.Progress(ctx, recorded)
+	if err != nil {
+		return nil, err
+	}
+	for id, view := range views {
+		view.Now, view.Packet, view.First = s.cfg.Now(), rows[id].Packet, rows[id].First
+		views[id] = view
+	}
+	full, err := s.cfg.Pool.Views(ctx, staged)
+	maps.Copy(views, full)
+	return views, err
 }
 
 // final reports whether a row in this status is complete for its packet.

@@ -20,6 +20,7 @@ type Stage interface {
 	StoreFirstAnswer(ctx context.Context, id string, first packet.FirstAnswer) (packet.FirstAnswer, error)
 	View(ctx context.Context, id string) (packet.PoolView, error)
 	Views(ctx context.Context, ids []string) (map[string]packet.PoolView, error)
+	Progress(ctx context.Context, ids []string) (map[string]packet.PoolView, error)
 	Staged(ctx context.Context, apps []string, sender string, after packet.Cursor, limit int) ([]packet.Cursor, error)
 	Recall(ctx context.Context, id string) (packet.PoolView, error)
 }
@@ -32,7 +33,8 @@ type Grabs interface {
 	ClaimsPage(ctx context.Context, id string, upTo, limit int) (claims []packet.Claim, made int, err error)
 	WinnersCount(ctx context.Context, id string) (int, error)
 	IsGuest(ctx context.Context, id, user string) (bool, error)
-	UserClaims(ctx context.Context, app, user string, after packet.Cursor, limit int) ([]packet.Claim, error)
+	ClaimPlaces(ctx context.Context, app, user string, after packet.Cursor, limit int) ([]packet.Cursor, error)
+	ClaimsOf(ctx context.Context, user string, ids []string) (map[string]packet.Claim, error)
 }
 
 // KeyMirror keeps apps and keys in Redis for times when MySQL is unavailable.
@@ -57,6 +59,7 @@ type PacketReader interface {
 	ClaimsBefore(ctx context.Context, packetID string, before, limit int) ([]packet.ClaimWithPayout, error)
 	AcknowledgedClaimsAfter(ctx context.Context, packetID string, share int, user string, limit int) ([]packet.ClaimWithPayout, error)
 	UserClaims(ctx context.Context, app, user string, after packet.Cursor, limit int) ([]packet.ReceivedClaim, error)
+	ClaimedPackets(ctx context.Context, user string, ids []string) (map[string]packet.ClaimedPacket, error)
 	UserSums(ctx context.Context, app, user string, in packet.Span, except []string) (packet.UserSums, error)
 	Claim(ctx context.Context, packetID, userID string) (packet.ClaimWithPayout, error)
 	Balances(ctx context.Context, packetID string) (payout.Balances, error)

@@ -25,7 +25,6 @@ type Server struct {
 	lucky    *luckCache
 	soldOut  *soldOut
 	refusals *refusals
-	ended    *cache[seenPacket] // packets without claimable shares
 	repeated *cache[*repeatedClaim]
 	replays  *statusQueue
 	metrics  *metrics
@@ -59,7 +58,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	cfg.MaxConns = boundByFiles(cfg.MaxConns)
 	s := &Server{cfg: cfg, dir: newDirectory(cfg.Store, cfg.Pool, cfg.MirrorKey, cfg.Now),
-		facts: newFactCache(maxFacts), lucky: newLuckCache(maxFacts), refusals: newRefusals(), ended: newCache[seenPacket](maxFacts)}
+		facts: newFactCache(maxFacts), lucky: newLuckCache(maxFacts), refusals: newRefusals()}
 	s.dir.rejectPublic(cfg.PublicTokens)
 	if s.metrics, err = newMetrics(cfg.Metrics, cfg.Version); err != nil {
 		return nil, err

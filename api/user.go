@@ -2,8 +2,8 @@ package api
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -11,70 +11,8 @@ import (
 	_ "time/tzdata" // time zones independent of the machine
 
 	"hongbao/internal/packet"
-	"hongbao/internal/payout"
 	"hongbao/wire"
 )
-
-// received are a user's claims in Redis, with their packets.
-type received struct {
-	claims  []packet.Claim
-	packets map[string]seenPacket
-}
-
-// seenPacket is the part of a packet that the list of a user's claims shows.
-type seenPacket struct {
-	sender, greeting string
-	best             *int // best-luck share, once no share can be claimed
-	retired          bool
-	epoch            int64 // epoch of the pool at the time of the read
-}
-
-// live reads claims of a user from Redis. Claims retired during the read are left out: MySQL
-// has them and is read afterwards.
-func (r *request) live(user string, after packet.Cursor, limit int) (received, error) {
-	claims, err := r.server.cfg.Pool.UserClaims(r.ctx, r.caller.app.ID, user, after, limit)
-	if err != nil {
-		return received{}, err
-	}
-	packets, err := r.server.seenPackets(r.ctx, claims)
-	return received{claims, packets}, err
-}
-
-// seenPackets reads the packets of some claims. Ended packets are cached, so that repeated
-// reads by many users do not load Redis.
-func (s *Server) seenPackets(ctx context.Context, claims []packet.Claim) (map[string]seenPacket, error) {
-	seen := make(map[string]seenPacket, len(claims))
-	var ask []string
-	for _, c := range claims {
-		known, ok := s.ended.get(c.PacketID)
-		if epoch, open := s.cfg.Fence(c.PacketID); ok && open && known.epoch == epoch {
-			seen[c.PacketID] = known
-		} else {
-			seen[c.PacketID] = seenPacket{epoch: epoch}
-			ask = append(ask, c.PacketID)
-		}
-	}
-	views, err := s.cfg.Pool.Views(ctx, ask)
-	if err != nil {
-		return nil, err
-	}
-	if len(views) < len(ask) {
-		return nil, unavailable(errors.New("the pool of a claim is lost"))
-	}
-	for id, view := range views {
-		best, final := view.BestLuck()
-		p := seenPacket{view.Packet.SenderID, view.Packet.Greeting, best, view.Retired, seen[id].epoch}
-		if seen[id] = p; final {
-			s.ended.put(id, p)
-		}
-	}
-	return seen, nil
-}
-
-// best reports whether a claim had the best luck of an ended packet.
-func (l received) best(c packet.Claim, p payout.PayoutProgress) bool {
-	return isBest(l.packets[c.PacketID].best, c, p)
-}
 
 func listUserClaims(r *request) (answer, error) {
 	user, err := r.userID()
@@ -98,49 +36,101 @@ func listUserClaims(r *request) (answer, error) {
 	page := wire.List[wire.UserClaim]{Items: items}
 	if len(items) > limit {
 		page.Items = items[:limit]
-		page.NextCursor = place{placeOf(page.Items[limit-1])}.cursor("claims", filters)
+		last := page.Items[limit-1]
+		page.NextCursor = place{packet.Cursor{At: last.ClaimedAt.Time, ID: last.PacketID}}.cursor("claims", filters)
 	}
 	return answer{status: http.StatusOK, body: page}, nil
 }
 
-func placeOf(c wire.UserClaim) packet.Cursor {
-	return packet.Cursor{At: c.ClaimedAt.Time, ID: c.PacketID}
-}
-
-// userClaims merges claims of Redis and MySQL. A claim is in both from its recording until its
-// packet is retired: then MySQL has its payout and Redis its best luck. Its position in the
-// list is the same in both.
+// userClaims merges claims of MySQL with those that only Redis has. Redis is read first: what is
+// recorded or retired during the read is in MySQL. The position of a claim is the same in both.
 func (r *request) userClaims(user string, after packet.Cursor, limit int) ([]wire.UserClaim, error) {
-	live, err := r.live(user, after, limit)
-	if err != nil {
-		return nil, err
-	}
 	ctx, cancel := context.WithTimeout(r.ctx, readTimeout)
 	defer cancel()
-	rows, err := r.server.cfg.Store.UserClaims(ctx, r.caller.app.ID, user, after, limit)
+	fresh, err := r.unrecorded(ctx, user, after, limit)
 	if err != nil {
 		return nil, err
 	}
-	items := make([]wire.UserClaim, 0, len(rows)+len(live.claims))
-	recorded := make(map[string]bool, len(rows))
-	for _, row := range rows {
-		recorded[row.PacketID] = true
-		item := wire.UserClaim{Claim: renderClaim(row.Claim, progressOf(row.ClaimWithPayout)), SenderID: row.SenderID, Greeting: row.Greeting}
-		item.BestLuck = row.BestLuck || live.best(row.Claim, progressOf(row.ClaimWithPayout))
-		items = append(items, item)
+	claims, err := r.server.cfg.Store.UserClaims(ctx, r.caller.app.ID, user, after, limit)
+	if err != nil {
+		return nil, err
 	}
-	for _, c := range live.claims {
-		p := live.packets[c.PacketID]
-		if recorded[c.PacketID] || p.retired {
-			continue
+	for _, c := range fresh {
+		if !slices.ContainsFunc(claims, func(d packet.ReceivedClaim) bool { return d.PacketID == c.PacketID }) {
+			claims = append(claims, c)
 		}
-		pending := pendingPayout(claimRefOf(c))
-		item := wire.UserClaim{Claim: renderClaim(c, pending), SenderID: p.sender, Greeting: p.greeting}
-		item.BestLuck = live.best(c, pending)
-		items = append(items, item)
 	}
-	slices.SortFunc(items, func(a, b wire.UserClaim) int { return placeOf(a).Compare(placeOf(b)) })
-	return items[:min(limit, len(items))], nil
+	placeOf := func(c packet.ReceivedClaim) packet.Cursor { return packet.Cursor{At: c.ClaimedAt, ID: c.PacketID} }
+	slices.SortFunc(claims, func(a, b packet.ReceivedClaim) int { return placeOf(a).Compare(placeOf(b)) })
+	claims = claims[:min(limit, len(claims))]
+	var ongoing []string
+	for _, c := range claims {
+		if !c.Final {
+			ongoing = append(ongoing, c.PacketID)
+		}
+	}
+	pools, err := r.server.cfg.Pool.Progress(ctx, ongoing)
+	if err != nil {
+		return nil, err
+	}
+	items := make([]wire.UserClaim, len(claims))
+	for i, c := range claims {
+		items[i] = wire.UserClaim{Claim: renderClaim(c.Claim, progressOf(c.ClaimWithPayout)), SenderID: c.SenderID, Greeting: c.Greeting}
+		best, _ := pools[c.PacketID].BestLuck()
+		items[i].BestLuck = c.BestLuck || isBest(best, c.Claim, progressOf(c.ClaimWithPayout))
+	}
+	return items, nil
+}
+
+// unrecorded returns the claims of a user that MySQL does not have, among the places of a page.
+func (r *request) unrecorded(ctx context.Context, user string, after packet.Cursor, limit int) ([]packet.ReceivedClaim, error) {
+	places, err := r.server.cfg.Pool.ClaimPlaces(ctx, r.caller.app.ID, user, after, limit)
+	if err != nil {
+		return nil, err
+	}
+	packets, err := r.server.cfg.Store.ClaimedPackets(ctx, user, idsOf(places))
+	if err != nil {
+		return nil, err
+	}
+	var left []string
+	for _, at := range places {
+		if !packets[at.ID].Recorded {
+			left = append(left, at.ID)
+		}
+	}
+	claims, err := r.server.cfg.Pool.ClaimsOf(ctx, user, left)
+	if err != nil {
+		return nil, err
+	}
+	var lost []string // packets that a restored MySQL does not have
+	for id := range claims {
+		if _, known := packets[id]; !known {
+			lost = append(lost, id)
+		}
+	}
+	views, err := r.server.cfg.Pool.Views(ctx, lost)
+	if err != nil {
+		return nil, err
+	}
+	fresh := make([]packet.ReceivedClaim, 0, len(claims))
+	for id, c := range claims {
+		pending := pendingPayout(claimRefOf(c))
+		got := packet.ReceivedClaim{SenderID: packets[id].SenderID, Greeting: packets[id].Greeting,
+			ClaimWithPayout: packet.ClaimWithPayout{Claim: c, PayoutID: pending.ID, PayoutStatus: string(pending.Status)}}
+		if view, ok := views[id]; ok {
+			got.SenderID, got.Greeting = view.Packet.SenderID, view.Packet.Greeting
+		}
+		fresh = append(fresh, got)
+	}
+	return fresh, nil
+}
+
+func idsOf(places []packet.Cursor) []string {
+	ids := make([]string, len(places))
+	for i, at := range places {
+		ids[i] = at.ID
+	}
+	return ids
 }
 
 // Limits and defaults of summaries.
@@ -217,23 +207,32 @@ func (r *request) sums(user string, in packet.Span) (packet.UserSums, error) {
 	var ids []string
 	var best []packet.Claim // the best-luck claim of each packet by Redis, which does not know share conflicts
 	for after := (packet.Cursor{At: in.To}); ; {
-		live, err := r.live(user, after, sumStep)
+		places, err := r.server.cfg.Pool.ClaimPlaces(r.ctx, r.caller.app.ID, user, after, sumStep)
 		if err != nil {
 			return held, err
 		}
-		for _, c := range live.claims {
-			after = packet.Cursor{At: c.ClaimedAt, ID: c.PacketID}
-			if c.ClaimedAt.Before(in.From) || live.packets[c.PacketID].retired {
+		claims, err := r.server.cfg.Pool.ClaimsOf(r.ctx, user, idsOf(places))
+		if err != nil {
+			return held, err
+		}
+		pools, err := r.server.cfg.Pool.Progress(r.ctx, slices.Collect(maps.Keys(claims)))
+		if err != nil {
+			return held, err
+		}
+		for _, after = range places {
+			c, ok := claims[after.ID]
+			pool, live := pools[after.ID]
+			if !ok || !live || pool.Retired || c.ClaimedAt.Before(in.From) {
 				continue
 			}
 			ids = append(ids, c.PacketID)
 			held.ReceivedCount++
 			held.ReceivedAmount = held.ReceivedAmount.Plus(c.Amount)
-			if live.best(c, pendingPayout(claimRefOf(c))) {
+			if share, _ := pool.BestLuck(); isBest(share, c, pendingPayout(claimRefOf(c))) {
 				best = append(best, c)
 			}
 		}
-		if len(live.claims) < sumStep || after.At.Before(in.From) {
+		if len(places) < sumStep || after.At.Before(in.From) {
 			break
 		}
 	}

@@ -98,7 +98,7 @@ func TestR10_SecondShare(t *testing.T) {
 	r.recall(t, p.ID)
 	r.awaitStatus(t, p.ID, packet.StatusClosed)
 	wait.Until(t, "retired", func() bool { return must(r.pool.View(ctx, p.ID))(t).Retired })
-	if left, err := r.pool.UserClaims(ctx, "demo", first.UserID, packet.Cursor{}, 10); err != nil || len(left) != 0 {
+	if left, err := r.pool.ClaimsOf(ctx, first.UserID, []string{p.ID}); err != nil || len(left) != 0 {
 		t.Errorf("claims of a user whose packet is retired: %+v, %v", left, err)
 	}
 	places := must(rdb.Keys(ctx, "hb:{*}:claimed").Result())(t)

@@ -87,6 +87,14 @@ type ReceivedClaim struct {
 	SenderID string
 	Greeting string
 	BestLuck bool // only of a packet whose books are closed
+	Final    bool // the books are closed
+}
+
+// ClaimedPacket is what the list of a user's claims shows of a packet.
+type ClaimedPacket struct {
+	SenderID string
+	Greeting string
+	Recorded bool // the user's claim is recorded
 }
 
 // Span is the half-open interval from From to To.

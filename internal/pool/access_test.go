@@ -144,7 +144,7 @@ func TestPasswordRevoked(t *testing.T) {
 		"durable": func() error { return p.Durable(ctx) },
 		"grab":    func() error { _, err := p.Grab(ctx, pk.ID, "u", packet.Profile{}); return err },
 		"views":   func() error { _, err := p.Views(ctx, []string{pk.ID}); return err },
-		"claims":  func() error { _, err := p.UserClaims(ctx, pk.App, "u", packet.Cursor{}, 10); return err },
+		"claims":  func() error { _, err := userClaims(ctx, p, pk.App, "u", packet.Cursor{}, 10); return err },
 		"health":  func() error { return p.HealthSnapshot(ctx, &observe.HealthSnapshot{}) },
 	} {
 		wait.Until(t, what+" returns the reason", func() bool { // at first, open connections end

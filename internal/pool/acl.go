@@ -24,7 +24,7 @@ type right struct {
 var rights = func() []right {
 	var all []right
 	for command := range strings.FieldsSeq(`
-		get set del unlink exists type pexpire pexpireat
+		get mget set del unlink exists type pexpire pexpireat
 		hget hmget hgetall hscan hlen hset hsetnx hincrby
 		lindex llen lpop lrange ltrim rpush
 		sadd smembers smismember
@@ -36,7 +36,8 @@ var rights = func() []right {
 	}
 	never := func(Config) bool { return true }
 	return append(all,
-		right{command: "xreadgroup", keyless: true}, // its keys come after more words than the check sends
+		// The keys of these come after more words than the check sends.
+		right{command: "xread", keyless: true}, right{command: "xreadgroup", keyless: true},
 		right{command: "eval", keyless: true}, right{command: "evalsha", keyless: true}, right{command: "script load", keyless: true},
 		right{command: "ping", keyless: true}, right{command: "time", keyless: true}, right{command: "info", keyless: true},
 		right{command: "config get", keyless: true, unless: func(c Config) bool { return c.AllowVolatile }},
@@ -109,7 +110,7 @@ var minWords = map[string]int{
 	"hget": 3, "hmget": 3, "hscan": 3, "incrby": 3, "lindex": 3, "pexpire": 3, "pexpireat": 3, "rpush": 3, "sadd": 3, "set": 3,
 	"smismember": 3, "xdel": 3, "xpending": 3, "zrem": 3, "config get": 3, "script load": 3, "wait": 3, "xinfo groups": 3,
 	"hincrby": 4, "hset": 4, "hsetnx": 4, "lrange": 4, "ltrim": 4, "xack": 4, "xrange": 4, "xrevrange": 4, "zadd": 4, "zrange": 4,
-	"zrangebyscore": 4, "zrevrangebylex": 4, "xinfo consumers": 4,
+	"xread": 4, "zrangebyscore": 4, "zrevrangebylex": 4, "xinfo consumers": 4,
 	"xadd": 5, "xgroup create": 5, "xgroup delconsumer": 5, "xclaim": 6, "xreadgroup": 7,
 }
 

@@ -106,10 +106,10 @@ func everyRead(t *testing.T, p *Pool) {
 	note(p.LivePageUnfenced(ctx, lane, time.Time{}, 10))
 	note(p.ViewsUnfenced(ctx, []string{pk.ID}))
 	note(nil, p.EachClaimUnfenced(ctx, pk.ID, ignore))
-	note(p.UserClaims(ctx, pk.App, "a", packet.Cursor{}, 10))
+	note(userClaims(ctx, p, pk.App, "a", packet.Cursor{}, 10))
 	note(nil, h.Ack(ctx, lane, read.Last))
 	for range 2 {
-		note(p.UserClaims(ctx, pk.App, "a", packet.Cursor{}, 10))
+		note(userClaims(ctx, p, pk.App, "a", packet.Cursor{}, 10))
 	}
 	note(p.Staged(ctx, []string{pk.App}, pk.SenderID, packet.Cursor{}, 10))
 	note(p.Views(ctx, []string{pk.ID}))

@@ -14,10 +14,37 @@ import (
 	"hongbao/test/wait"
 )
 
+// userClaims returns up to limit claims of a user that Redis has, after a position.
+func userClaims(ctx context.Context, p *Pool, app, user string, after packet.Cursor, limit int) (claims []packet.Claim, err error) {
+	for len(claims) < limit {
+		places, err := p.ClaimPlaces(ctx, app, user, after, limit)
+		if err != nil {
+			return nil, err
+		}
+		var ids []string
+		for _, at := range places {
+			ids = append(ids, at.ID)
+		}
+		held, err := p.ClaimsOf(ctx, user, ids)
+		if err != nil {
+			return nil, err
+		}
+		for _, after = range places {
+			if c, ok := held[after.ID]; ok {
+				claims = append(claims, c)
+			}
+		}
+		if len(places) < limit {
+			break
+		}
+	}
+	return claims[:min(limit, len(claims))], nil
+}
+
 // claimsOf reads all claims of a user page by page.
 func claimsOf(t *testing.T, p *Pool, user string) []packet.Claim {
 	t.Helper()
-	claims, err := p.UserClaims(t.Context(), "shop", user, packet.Cursor{}, 1000)
+	claims, err := userClaims(t.Context(), p, "shop", user, packet.Cursor{}, 1000)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,69 +34,82 @@ type tailPart struct {
 	owners  []uint64
 }
 
-// tailRead is a pipelined read of the hand-offs after a tail. The order counts: a hand-off that
-// was removed before the first command is indexed in the next ones.
+// tailRead is a pipelined read of the hand-offs after some tails. The order counts: a hand-off that
+// was removed before the first command is in the index that the second one reports.
 type tailRead struct {
-	entries *redis.XMessageSliceCmd
-	listed  *redis.StringCmd
-	indexed *redis.IntCmd
+	lanes   []int
+	entries *redis.XStreamSliceCmd
+	indexed *redis.SliceCmd // the last indexed hand-off of each lane
 }
 
 // readTails reads the new hand-offs of some lanes.
 func (f *searchRun) readTails(ctx context.Context, lanes []int) error {
 	for len(lanes) > 0 {
-		reads := make([]tailRead, len(lanes))
+		var reads []tailRead
 		_, _ = f.pool.rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error { // each command keeps its error
-			for i, lane := range lanes {
-				reads[i] = tailRead{
-					entries: pipe.XRangeN(ctx, f.pool.keys.handoff(lane), "("+orFirst(f.known[lane].tail.last), "+", tailReads),
-					listed:  pipe.Get(ctx, f.pool.keys.listed(lane)),
-					indexed: pipe.ZCard(ctx, f.pool.keys.claimed(lane)),
+			for _, lanes := range f.pool.together(lanes) {
+				streams := keysOfLanes(lanes, f.pool.keys.handoff)
+				for _, lane := range lanes {
+					streams = append(streams, orFirst(f.known[lane].tail.last))
 				}
+				reads = append(reads, tailRead{lanes: lanes,
+					entries: pipe.XRead(ctx, &redis.XReadArgs{Streams: streams, Count: tailReads, Block: -1}),
+					indexed: pipe.MGet(ctx, keysOfLanes(lanes, f.pool.keys.listed)...)})
 			}
 			return nil
 		})
-		var more []int
-		for i, lane := range lanes {
-			full, err := f.extend(&f.known[lane], reads[i])
+		lanes = nil
+		for _, read := range reads {
+			more, err := f.extend(read)
 			if err != nil {
-				return redisError("read hand-offs of lane "+strconv.Itoa(lane), err)
+				return redisError("read hand-offs", err)
 			}
-			if full {
-				more = append(more, lane)
-			}
+			lanes = append(lanes, more...)
 		}
-		lanes = more
 	}
 	return nil
 }
 
-// extend adds the hand-offs of a read to what is known of a lane; full: there are probably more.
-func (f *searchRun) extend(known *knownLane, read tailRead) (full bool, err error) {
-	entries, err := read.entries.Result()
-	if err != nil {
-		return false, err
-	}
-	if known.indexed, err = read.indexed.Result(); err != nil {
-		return false, err
-	}
-	listed, err := read.listed.Result()
+// extend adds the hand-offs of a read to what is known of their lanes, and returns the lanes that
+// probably have more.
+func (f *searchRun) extend(read tailRead) (more []int, err error) {
+	streams, err := read.entries.Result()
 	if err != nil && !errors.Is(err, redis.Nil) {
-		return false, err
+		return nil, err
 	}
-	if compareEntryIDs(listed, known.tail.last) > 0 { // claims that were not read here may be indexed
-		known.owners = claimOwners{}
+	indexed, err := read.indexed.Result()
+	if err != nil {
+		return nil, err
+	}
+	entries := make(map[string][]redis.XMessage, len(streams))
+	for _, stream := range streams {
+		entries[stream.Stream] = stream.Messages
+	}
+	for i, lane := range read.lanes {
+		upTo, _ := indexed[i].(string) // nil: none
+		fresh := entries[f.pool.keys.handoff(lane)]
+		f.extendLane(&f.known[lane], fresh, upTo)
+		if len(fresh) == tailReads {
+			more = append(more, lane)
+		}
+	}
+	return more, nil
+}
+
+// extendLane adds hand-offs to a tail whose claims are indexed up to a hand-off.
+func (f *searchRun) extendLane(known *knownLane, entries []redis.XMessage, indexed string) {
+	if compareEntryIDs(indexed, known.tail.last) > 0 { // claims that were not read here may be indexed
+		known.index = claimPlaces{}
 	}
 	for _, entry := range entries {
 		known.tail.last = entry.ID
 		if part, ok := f.tailPart(entry); ok {
 			known.tail.parts = append(known.tail.parts, part)
 			known.tail.n += int64(len(part.owners))
-			known.owners.add(part.owners)
+			known.index.addPart(part)
 		}
 	}
-	known.tail.trim(listed)
-	return len(entries) == tailReads, nil
+	known.tail.trim(indexed)
 }
 
 // tailPart decodes a hand-off. One without readable claims is none: its reader quarantines it.
@@ -117,17 +130,15 @@ func (f *searchRun) tailPart(entry redis.XMessage) (tailPart, bool) {
 	return part, true
 }
 
-// trim removes the claims that are indexed up to a hand-off, and returns their number.
-func (t *claimTail) trim(listed string) (n int64) {
-	for len(t.parts) > 0 && compareEntryIDs(t.parts[0].entryID, listed) <= 0 {
-		n += int64(len(t.parts[0].owners))
+// trim removes the claims that are indexed up to a hand-off.
+func (t *claimTail) trim(indexed string) {
+	for len(t.parts) > 0 && compareEntryIDs(t.parts[0].entryID, indexed) <= 0 {
+		t.n -= int64(len(t.parts[0].owners))
 		t.parts = t.parts[1:]
 	}
-	if compareEntryIDs(listed, t.last) > 0 {
-		t.last = listed
+	if compareEntryIDs(indexed, t.last) > 0 {
+		t.last = indexed
 	}
-	t.n -= n
-	return n
 }
 
 // searchTails adds the claims of the tails to what the searches found.
@@ -141,7 +152,7 @@ func (f *searchRun) searchTails(claims []search) {
 		for _, part := range f.known[lane].tail.parts {
 			for _, owner := range part.owners {
 				for _, s := range wanted[owner] {
-					if s.after == (packet.Cursor{}) || s.after.Compare(part.at) < 0 {
+					if s.has(part.at) {
 						f.found[s] = append(f.found[s], part.at)
 					}
 				}

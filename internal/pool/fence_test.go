@@ -121,7 +121,7 @@ func checkClosed(t *testing.T, p *Pool, pk, other packet.Packet) {
 		"winners":  func() error { _, err := p.WinnersCount(ctx, pk.ID); return err },
 		"eligible": func() error { _, err := p.Eligible(ctx, pk.ID); return err },
 		"live":     func() error { _, err := p.LivePage(ctx, lane, time.Time{}, 10); return err },
-		"user":     func() error { _, err := p.UserClaims(ctx, pk.App, "u", packet.Cursor{}, 10); return err },
+		"user":     func() error { _, err := userClaims(ctx, p, pk.App, "u", packet.Cursor{}, 10); return err },
 		"staged":   func() error { _, err := p.Staged(ctx, []string{pk.App}, "", packet.Cursor{}, 10); return err },
 		"open?":    func() error { return p.CheckFences(ctx) },
 	} {

@@ -69,63 +69,57 @@ func (p *Pool) ClaimsPage(ctx context.Context, id string, upTo, limit int) (clai
 	return claims, int(first), nil
 }
 
-// UserClaims returns up to limit claims of a user in packets of an app that are not
-// retired, newest first, after the given position. Pages together contain every claim that
-// was made before the call and is not in MySQL yet.
+// ClaimPlaces returns the places of up to limit claims of a user in packets of an app, newest first,
+// after the given position. Pages together contain every claim that was made before the call and is
+// not in MySQL yet, and others that are.
 //
-// Errors: ErrUnavailable, ErrMalformed, packet.ErrBadClaim.
-func (p *Pool) UserClaims(ctx context.Context, app, user string, after packet.Cursor, limit int) ([]packet.Claim, error) {
-	if err := p.CheckFences(ctx); err != nil {
+// Errors: ErrUnavailable, ErrMalformed.
+func (p *Pool) ClaimPlaces(ctx context.Context, app, user string, after packet.Cursor, limit int) ([]packet.Cursor, error) {
+	of := search{app: app, user: strings.Clone(user), after: after, limit: limit} // the search may run after the caller returned
+	found, err := p.search(ctx, of)
+	if err != nil {
 		return nil, fmt.Errorf("claims of a user: %w", err)
 	}
-	for range userClaimsTries {
-		claims, complete, err := p.userClaims(ctx, app, user, after, limit)
-		if err != nil || complete {
-			return claims, err
-		}
-	}
-	return nil, fmt.Errorf("claims of a user: index and winners disagree: %w", ErrUnavailable)
+	return found[of], nil
 }
 
-// userClaimsTries is far more than the packets of one user that are retired within a
-// millisecond.
-const userClaimsTries = 5
-
-// userClaims is one attempt of UserClaims. It is incomplete when a packet was retired during
-// the read; then its entry is gone from the index, and a retry progresses.
-func (p *Pool) userClaims(ctx context.Context, app, user string, after packet.Cursor, limit int) (claims []packet.Claim, complete bool,
-	err error) {
-	of := search{app: app, user: strings.Clone(user), after: after, limit: limit} // the search may run after the caller returned
-	found, err := p.searches.get(ctx, of)
-	if err != nil {
-		return nil, false, fmt.Errorf("claims of a user: %w", err)
+// search runs searches, of lanes whose fences are open before and after them.
+func (p *Pool) search(ctx context.Context, searches ...search) (map[search][]packet.Cursor, error) {
+	if err := p.CheckFences(ctx); err != nil {
+		return nil, err
 	}
-	entries := found[of]
-	records := make([]*redis.StringCmd, len(entries))
-	_, err = p.rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error {
-		for i, at := range entries {
-			records[i] = pipe.HGet(ctx, p.keys.of(at.ID).winners, user)
+	found, err := p.searches.get(ctx, searches...)
+	return found, errors.Join(err, p.CheckFences(ctx))
+}
+
+// ClaimsOf returns the claims of a user in some packets by packet; those of retired packets are missing.
+//
+// Errors: ErrUnavailable, packet.ErrBadClaim.
+func (p *Pool) ClaimsOf(ctx context.Context, user string, ids []string) (map[string]packet.Claim, error) {
+	claims := make(map[string]packet.Claim, len(ids))
+	if len(ids) == 0 {
+		return claims, nil
+	}
+	records := make([]*redis.StringCmd, len(ids))
+	_, _ = p.rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error { // each command keeps its error
+		for i, id := range ids {
+			records[i] = pipe.HGet(ctx, p.keys.of(id).winners, user)
 		}
 		return nil
 	})
-	if err != nil && !errors.Is(err, redis.Nil) {
-		return nil, false, redisError("claims of a user", err)
-	}
-	for i, at := range entries {
+	for i, id := range ids {
 		record, err := records[i].Result()
 		if errors.Is(err, redis.Nil) {
-			return nil, false, nil
+			continue
 		}
 		if err != nil {
-			return nil, false, redisError("claims of a user", err)
+			return nil, redisError("claims of a user", err)
 		}
-		c, err := packet.DecodeClaim(at.ID, user, record)
-		if err != nil {
-			return nil, false, err
+		if claims[id], err = packet.DecodeClaim(id, user, record); err != nil {
+			return nil, err
 		}
-		claims = append(claims, c)
 	}
-	return claims, true, nil
+	return claims, nil
 }
 
 // Staged returns up to limit packets of some apps, or of one sender in them when sender is
@@ -134,15 +128,12 @@ func (p *Pool) userClaims(ctx context.Context, app, user string, after packet.Cu
 //
 // Errors: ErrUnavailable, ErrMalformed.
 func (p *Pool) Staged(ctx context.Context, apps []string, sender string, after packet.Cursor, limit int) ([]packet.Cursor, error) {
-	if err := p.CheckFences(ctx); err != nil {
-		return nil, fmt.Errorf("staged packets: %w", err)
-	}
 	sender = strings.Clone(sender) // the search may run after the caller returned
 	searches := make([]search, len(apps))
 	for i, app := range apps {
 		searches[i] = search{staged: true, app: app, user: sender, after: after, limit: limit}
 	}
-	found, err := p.searches.get(ctx, searches...)
+	found, err := p.search(ctx, searches...)
 	if err != nil {
 		return nil, fmt.Errorf("staged packets: %w", err)
 	}
@@ -165,90 +156,128 @@ func parseMemberSuffix(s string) (packet.Cursor, error) {
 }
 
 // Views returns packets as they are in Redis, tombstones too; missing packets are missing
-// from the map. Concurrent callers share the reads.
+// from the map. Now is the time of this process.
 //
 // Errors: ErrUnavailable, ErrMalformed.
 func (p *Pool) Views(ctx context.Context, ids []string) (map[string]packet.PoolView, error) {
-	views := make(map[string]packet.PoolView, len(ids))
 	if len(ids) == 0 {
-		return views, nil
+		return map[string]packet.PoolView{}, nil
 	}
-	for _, id := range ids {
-		if _, err := p.checkFence(packet.Lane(id, p.cfg.Lanes)); err != nil { // other lanes may be closed
-			return nil, fmt.Errorf("view packets: %w", err)
+	found := make([]*redis.MapStringStringCmd, len(ids))
+	if _, err := p.readFenced(ctx, p.lanesOf(ids), func(pipe redis.Pipeliner) {
+		for i, id := range ids {
+			found[i] = pipe.HGetAll(ctx, p.keys.of(id).packet)
 		}
-	}
-	seen, err := p.views.get(ctx, ids...)
-	if err != nil {
+	}); err != nil {
 		return nil, fmt.Errorf("view packets: %w", err)
 	}
-	for _, id := range ids {
-		switch v := seen[id]; {
-		case v.err == nil:
-			views[id] = v.view
-		case !errors.Is(v.err, ErrNotFound):
-			return nil, v.err
+	views := make(map[string]packet.PoolView, len(ids))
+	for i, id := range ids {
+		fields, err := found[i].Result()
+		if err != nil {
+			return nil, redisError("view packet "+id, err)
+		}
+		if len(fields) == 0 {
+			continue
+		}
+		h := &packetHash{now: time.Now(), fields: fields}
+		if views[id], err = h.view(id); err != nil {
+			return nil, err
 		}
 	}
 	return views, nil
 }
 
-// viewResult is the result for one packet of a shared read.
-type viewResult struct {
+// lanesOf returns the lanes of some packets, each once.
+func (p *Pool) lanesOf(ids []string) []int {
+	lanes := make([]int, len(ids))
+	for i, id := range ids {
+		lanes[i] = packet.Lane(id, p.cfg.Lanes)
+	}
+	slices.Sort(lanes)
+	return slices.Compact(lanes)
+}
+
+// progressFields are the fields of a packet that change while users grab.
+var progressFields = []string{"state", "retired", "remaining", "claimed_count", "claimed_amount", "best", "reason"}
+
+// Progress returns what changes of packets while users grab, for lists that know the rest: views
+// without Now whose Packet has only the id. Missing packets are missing from the map. Concurrent
+// callers share the reads. It trusts the fences as the process knows them.
+//
+// Errors: ErrUnavailable, ErrMalformed.
+func (p *Pool) Progress(ctx context.Context, ids []string) (map[string]packet.PoolView, error) {
+	views := make(map[string]packet.PoolView, len(ids))
+	if len(ids) == 0 {
+		return views, nil
+	}
+	err := p.checkFencesOf(ids)
+	if err != nil {
+		return nil, fmt.Errorf("progress of packets: %w", err)
+	}
+	seen, err := p.progress.get(ctx, ids...)
+	if err = errors.Join(err, p.checkFencesOf(ids)); err != nil {
+		return nil, fmt.Errorf("progress of packets: %w", err)
+	}
+	for _, id := range ids {
+		switch v, found := seen[id]; {
+		case v.err != nil:
+			return nil, v.err
+		case found:
+			views[id] = v.view
+		}
+	}
+	return views, nil
+}
+
+// checkFencesOf checks the fences of the lanes of some packets; those of other lanes may be closed.
+func (p *Pool) checkFencesOf(ids []string) error {
+	for _, id := range ids {
+		if _, err := p.checkFence(packet.Lane(id, p.cfg.Lanes)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// progressResult is the result for one packet of a shared read.
+type progressResult struct {
 	view packet.PoolView
 	err  error
 }
 
-// viewPause is the maximum pause between two shared reads of views.
-const viewPause = 5 * time.Millisecond
+// progressPause is the maximum pause between two shared reads of progress.
+const progressPause = 5 * time.Millisecond
 
-func newViews(p *Pool) *coalescer[string, viewResult] {
-	return &coalescer[string, viewResult]{base: p.base, pause: viewPause,
-		read: func(ctx context.Context, ids []string) (map[string]viewResult, error) {
-			return p.viewAll(ctx, ids), nil
-		}}
+func newProgress(p *Pool) *coalescer[string, progressResult] {
+	return &coalescer[string, progressResult]{base: p.base, pause: progressPause, read: p.readProgress}
 }
 
-func (p *Pool) viewAll(ctx context.Context, ids []string) map[string]viewResult {
-	seen := make(map[string]viewResult, len(ids))
-	replies := make([]*redis.Cmd, len(ids))
-	at := make([]*positionTracker, len(ids))
-	for i, id := range ids {
-		s, err := p.checkFence(packet.Lane(id, p.cfg.Lanes))
-		if err != nil {
-			seen[id] = viewResult{err: fmt.Errorf("view packets: %w", err)}
-		}
-		at[i] = s
-	}
+func (p *Pool) readProgress(ctx context.Context, ids []string) (map[string]progressResult, error) {
+	found := make([]*redis.SliceCmd, len(ids))
 	_, _ = p.rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error { // each command keeps its error
 		for i, id := range ids {
-			if at[i] != nil {
-				k := p.keys.of(id)
-				replies[i] = viewScript.EvalSha(ctx, pipe, []string{k.epoch, k.packet}, token(at[i].position(), p.process))
-			}
+			found[i] = pipe.HMGet(ctx, p.keys.of(id).packet, progressFields...)
 		}
 		return nil
 	})
+	seen := make(map[string]progressResult, len(ids))
 	for i, id := range ids {
-		if at[i] == nil {
+		values, err := found[i].Result()
+		if err != nil {
+			seen[id] = progressResult{err: redisError("progress of packet "+id, err)}
 			continue
 		}
-		_ = p.closeIfFenced(packet.Lane(id, p.cfg.Lanes), at[i], replies[i].Err())
-		view, err := p.viewOf(ctx, id, replies[i])
-		seen[id] = viewResult{view, err}
+		h := &packetHash{fields: map[string]string{}}
+		for j, name := range progressFields[:len(values)] {
+			if text, ok := values[j].(string); ok {
+				h.fields[name] = text
+			}
+		}
+		if len(h.fields) > 0 {
+			view := h.progress(id)
+			seen[id] = progressResult{view, h.failed(id)}
+		}
 	}
-	return seen
-}
-
-// viewOf decodes one reply of a pipeline of view.lua. When Redis lost the script, it reads
-// the packet again.
-func (p *Pool) viewOf(ctx context.Context, id string, cmd *redis.Cmd) (packet.PoolView, error) {
-	if redis.HasErrorPrefix(cmd.Err(), "NOSCRIPT") {
-		return p.View(ctx, id)
-	}
-	reply, err := cmd.Slice()
-	if err != nil {
-		return packet.PoolView{}, redisError("view packet "+id, err)
-	}
-	return decodeView(id, reply)
+	return seen, nil
 }

@@ -91,7 +91,7 @@ func testUserClaims(t *testing.T, on setup) {
 	read := func(app, user string, limit int) (got []packet.Claim) {
 		t.Helper()
 		for after := (packet.Cursor{}); ; {
-			claims, err := p.UserClaims(ctx, app, user, after, limit)
+			claims, err := userClaims(ctx, p, app, user, after, limit)
 			if err != nil || len(claims) > limit {
 				t.Fatalf("%d claims of %d, %v", len(claims), limit, err)
 			}
@@ -143,7 +143,7 @@ func TestUserClaimsOfOneMoment(t *testing.T) {
 	results(t, batch)
 	seen := map[string]bool{}
 	for after := (packet.Cursor{}); ; {
-		claims, err := p.UserClaims(ctx, "shop", "u", after, 2)
+		claims, err := userClaims(ctx, p, "shop", "u", after, 2)
 		if err != nil {
 			t.Fatal(err)
 		}

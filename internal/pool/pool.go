@@ -155,7 +155,7 @@ type Pool struct {
 	fences     []*laneFence
 	epochWatch *epochWatch
 	searches   *coalescer[search, []packet.Cursor]
-	views      *coalescer[string, viewResult]
+	progress   *coalescer[string, progressResult]
 	process    int // number of this process in every lane
 	// base ends with Close and has no caller's deadline.
 	base     context.Context
@@ -187,7 +187,7 @@ func Open(ctx context.Context, cfg Config) (*Pool, error) {
 		p.fences = append(p.fences, &laneFence{})
 	}
 	p.epochWatch = newEpochWatch(p, cfg.Epochs)
-	p.searches, p.views = newSearches(p), newViews(p)
+	p.searches, p.progress = newSearches(p), newProgress(p)
 	if err := p.start(ctx); err != nil {
 		p.Close()
 		return nil, fmt.Errorf("open pool at %s: %w", cfg.Addr, cfg.diagnoseAccess(ctx, err))

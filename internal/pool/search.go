@@ -2,14 +2,12 @@ package pool
 
 import (
 	"context"
-	"errors"
 	"hash/maphash"
 	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
-	"hongbao/internal/fence"
 	"hongbao/internal/packet"
 )
 
@@ -24,42 +22,24 @@ type search struct {
 	limit     int
 }
 
-// knownLane is what the runs know of the claims of a lane. The zero value knows nothing. Only
-// the running run uses it.
-type knownLane struct {
-	epoch, grabs int64 // all claims up to this number of grabs are in the tail, or indexed
-	indexed      int64 // number of indexed claims at the last read of the tail
-	changed      bool  // in the last run: then it probably changes again
-	tail         claimTail
-	owners       claimOwners
+// has reports whether an entry is after the position of the search.
+func (s search) has(at packet.Cursor) bool {
+	return s.after == (packet.Cursor{}) || s.after.Compare(at) < 0
 }
 
-func (l *knownLane) covers(e fence.Epoch) bool { return l.epoch == e.Number && l.grabs == e.Grabs }
-
-// claims is an upper bound of the indexed claims, until the lane changes.
-func (l *knownLane) claims() int64 { return l.indexed + l.tail.n }
+// knownLane is what the runs know of the claims of a lane in one epoch. Only the running run uses it.
+type knownLane struct {
+	epoch int64
+	tail  claimTail
+	index claimPlaces
+}
 
 // searchRun is one shared run of searches.
 type searchRun struct {
-	pool   *Pool
-	known  []knownLane
-	seed   maphash.Seed // of owners
-	found  map[search][]packet.Cursor
-	queued []laneRead
-	first  map[int]firstRead // by lane
-}
-
-// firstRead is what the first pipeline of a run reads of a lane beside the searches.
-type firstRead struct {
-	listed *redis.StringCmd      // the last indexed hand-off; nil: the lane has no tail
-	owners *redis.StringSliceCmd // some owners; nil: not read
-}
-
-// laneRead is a pipelined read of one lane.
-type laneRead struct {
-	lane int
-	of   search
-	cmd  *redis.StringSliceCmd
+	pool  *Pool
+	known []knownLane
+	seed  maphash.Seed // of users
+	found map[search][]packet.Cursor
 }
 
 // newSearches returns the coalescer of searches.
@@ -67,8 +47,7 @@ func newSearches(p *Pool) *coalescer[search, []packet.Cursor] {
 	known, seed := make([]knownLane, p.cfg.Lanes), maphash.MakeSeed()
 	return &coalescer[search, []packet.Cursor]{base: p.base, pause: searchPause,
 		read: func(ctx context.Context, searches []search) (map[search][]packet.Cursor, error) {
-			f := &searchRun{pool: p, known: known, seed: seed, found: map[search][]packet.Cursor{},
-				first: map[int]firstRead{}}
+			f := &searchRun{pool: p, known: known, seed: seed, found: map[search][]packet.Cursor{}}
 			if err := f.run(ctx, searches); err != nil {
 				return nil, err
 			}
@@ -81,9 +60,8 @@ func newSearches(p *Pool) *coalescer[search, []packet.Cursor] {
 		}}
 }
 
-// run reads, in one pipeline, the epochs of all lanes and the entries of lanes that did not
-// change since the last run. Lanes with new wins are read then, first their new hand-offs.
-// Lanes without claims, or without claims of the user, are not read.
+// run reads what the searches need. It trusts the fences as the process knows them (R9): the watch
+// compares them with Redis every second.
 func (f *searchRun) run(ctx context.Context, searches []search) error {
 	var claims, staged []search
 	for _, s := range searches {
@@ -93,229 +71,178 @@ func (f *searchRun) run(ctx context.Context, searches []search) error {
 			claims = append(claims, s)
 		}
 	}
-	var any []*redis.IntCmd
-	epochs, err := f.pool.readFenced(ctx, f.pool.lanesAll(), func(pipe redis.Pipeliner) {
-		for lane := range f.known {
-			f.queueUnchanged(ctx, pipe, lane, claims)
-		}
-		if len(staged) > 0 {
-			any = f.pool.countKeys(ctx, pipe, f.pool.keys.staged)
-		}
-	})
-	if err != nil {
-		return err
-	}
 	if len(claims) > 0 {
-		if err := f.readChanged(ctx, claims, epochs); err != nil {
+		if err := f.findClaims(ctx, claims); err != nil {
 			return err
 		}
 	}
-	for _, n := range any {
-		count, err := n.Result()
-		if err != nil {
-			return redisError("read lanes", err)
-		}
-		if count > 0 {
-			return f.readStaged(ctx, staged)
-		}
+	if len(staged) > 0 {
+		return f.findStaged(ctx, staged)
 	}
 	return nil
 }
 
-// queueUnchanged adds the searches of a lane that probably did not change to a pipeline, for
-// users who may have claims there.
-func (f *searchRun) queueUnchanged(ctx context.Context, pipe redis.Pipeliner, lane int, claims []search) {
-	known := &f.known[lane]
-	if known.epoch == 0 || known.changed || known.claims() == 0 || len(claims) == 0 {
-		return
-	}
-	var read firstRead
-	if known.tail.n > 0 {
-		read.listed = pipe.Get(ctx, f.pool.keys.listed(lane))
-	}
-	f.queueIndexed(ctx, pipe, lane, claims)
-	read.owners = known.owners.queue(ctx, pipe, f.pool.keys.claimed(lane), known.claims())
-	f.first[lane] = read
-}
-
-// queueIndexed adds the searches of a lane's indexed claims to a pipeline, for users who may
-// have some.
-func (f *searchRun) queueIndexed(ctx context.Context, pipe redis.Pipeliner, lane int, claims []search) {
-	owners := &f.known[lane].owners
-	if !owners.complete {
-		owners.searches += int64(len(claims))
-		f.queue(ctx, pipe, lane, f.pool.keys.claimed, claims)
-		return
-	}
-	for _, s := range claims {
-		if owners.has(maphash.String(f.seed, memberPrefix(s.app, s.user))) {
-			f.queue(ctx, pipe, lane, f.pool.keys.claimed, []search{s})
-		}
-	}
-}
-
-// readChanged collects what was read, reads the new hand-offs of changed lanes, and then the
-// lanes that were not read yet.
-func (f *searchRun) readChanged(ctx context.Context, claims []search, epochs []fence.Epoch) error {
-	var changed, unread []int
-	for lane, e := range epochs {
-		known := &f.known[lane]
-		switch {
-		case !known.covers(e):
-			changed = append(changed, lane)
-		case known.changed && known.claims() > 0: // it was not read, and did not change again
-			unread = append(unread, lane)
-		}
-		known.changed = false
-		if known.covers(e) {
-			if err := known.collect(f.seed, f.first[lane]); err != nil {
-				return err
-			}
-		}
-	}
-	if err := f.collect(func(lane int) bool { return !slices.Contains(changed, lane) }); err != nil {
-		return err
-	}
-	if len(changed)+len(unread) > 0 {
-		if err := f.readNew(ctx, claims, epochs, changed, unread); err != nil {
+// findClaims reads the new hand-offs of all lanes, then the indexes that are not known.
+func (f *searchRun) findClaims(ctx context.Context, claims []search) error {
+	for lane := range f.known {
+		at, err := f.pool.checkFence(lane)
+		if err != nil {
 			return err
 		}
+		if f.known[lane].epoch != at.epoch {
+			f.known[lane] = knownLane{epoch: at.epoch}
+		}
+	}
+	if err := f.readTails(ctx, f.pool.lanesAll()); err != nil {
+		return err
+	}
+	if err := f.readIndexes(ctx, claims); err != nil {
+		return err
 	}
 	f.searchTails(claims)
-	return nil
+	return f.boundTails(ctx)
 }
 
-// collect keeps what the first pipeline of a run read of a lane that did not change.
-func (l *knownLane) collect(seed maphash.Seed, read firstRead) error {
-	if read.listed != nil {
-		listed, err := read.listed.Result()
-		if err != nil && !errors.Is(err, redis.Nil) {
-			return redisError("read lanes", err)
-		}
-		l.indexed += l.tail.trim(listed)
-	}
-	if read.owners != nil {
-		members, err := read.owners.Result()
-		if err != nil {
-			return redisError("read owners of claims", err)
-		}
-		l.owners.collect(seed, members, l.tail.parts)
-	}
-	return nil
+// indexRead is a pipelined read of a lane's index, which the process does not know whole.
+type indexRead struct {
+	lane   int
+	size   *redis.IntCmd
+	places *redis.StringSliceCmd // some of all claims; nil: not read
+	claims []*redis.StringSliceCmd
 }
 
-// readNew reads the new hand-offs of changed lanes, and the indexed claims of these and of the
-// unread lanes.
-func (f *searchRun) readNew(ctx context.Context, claims []search, epochs []fence.Epoch, changed, unread []int) error {
-	for _, lane := range changed {
-		if known := &f.known[lane]; known.epoch != epochs[lane].Number {
-			*known = knownLane{}
+// readIndexes searches the claims that are indexed.
+func (f *searchRun) readIndexes(ctx context.Context, claims []search) error {
+	var reads []indexRead
+	_, _ = f.pool.rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error { // each command keeps its error
+		for lane := range f.known {
+			index, key := &f.known[lane].index, f.pool.keys.claimed(lane)
+			if index.complete {
+				f.searchPlaces(index, claims)
+				continue
+			}
+			index.searches += int64(len(claims))
+			read := indexRead{lane: lane, size: pipe.ZCard(ctx, key), places: index.queue(ctx, pipe, key)}
+			for _, s := range claims {
+				read.claims = append(read.claims, queueSearch(ctx, pipe, key, s))
+			}
+			reads = append(reads, read)
 		}
-	}
-	if err := f.readTails(ctx, changed); err != nil {
-		return err
-	}
-	for _, lane := range changed {
-		if f.known[lane].indexed > 0 {
-			unread = append(unread, lane)
-		}
-	}
-	lanes := slices.Compact(slices.Sorted(slices.Values(slices.Concat(changed, unread))))
-	if _, err := f.pool.readFenced(ctx, lanes, func(pipe redis.Pipeliner) {
-		for _, lane := range unread {
-			f.queueIndexed(ctx, pipe, lane, claims)
-		}
-	}); err != nil {
-		return err
-	}
-	for _, lane := range changed {
-		known := &f.known[lane]
-		known.epoch, known.grabs, known.changed = epochs[lane].Number, epochs[lane].Grabs, true
-	}
-	if err := f.boundTails(ctx); err != nil {
-		return err
-	}
-	return f.collect(func(int) bool { return true })
-}
-
-// readStaged reads the staged packets of all lanes that have some.
-func (f *searchRun) readStaged(ctx context.Context, staged []search) error {
-	counts := make([]*redis.IntCmd, f.pool.cfg.Lanes)
-	_, err := f.pool.readFenced(ctx, f.pool.lanesAll(), func(pipe redis.Pipeliner) {
-		for lane := range counts {
-			counts[lane] = pipe.ZCard(ctx, f.pool.keys.staged(lane))
-		}
+		return nil
 	})
-	if err != nil {
-		return err
-	}
-	var lanes []int
-	for lane, n := range counts {
-		count, err := n.Result()
-		if err != nil {
-			return redisError("read lanes", err)
-		}
-		if count > 0 {
-			lanes = append(lanes, lane)
+	for _, read := range reads {
+		if err := f.collectIndex(claims, read); err != nil {
+			return err
 		}
 	}
-	if _, err = f.pool.readFenced(ctx, lanes, func(pipe redis.Pipeliner) {
-		for _, lane := range lanes {
-			f.queue(ctx, pipe, lane, f.pool.keys.staged, staged)
-		}
-	}); err != nil {
-		return err
-	}
-	return f.collect(func(int) bool { return true })
+	return nil
 }
 
-// queue adds the reads of a lane to a pipeline.
-func (f *searchRun) queue(ctx context.Context, pipe redis.Pipeliner, lane int, key func(lane int) string, searches []search) {
-	for _, s := range searches {
-		prefix := memberPrefix(s.app, s.user)
-		span := &redis.ZRangeBy{Min: "[" + prefix, Max: "(" + prefix[:len(prefix)-1] + "\x01", Count: int64(s.limit)}
-		if s.after != (packet.Cursor{}) {
-			span.Max = "(" + prefix + memberSuffix(s.after.At.UnixMilli(), s.after.ID)
+// collectIndex keeps what was read of a lane's index.
+func (f *searchRun) collectIndex(claims []search, read indexRead) (err error) {
+	known := &f.known[read.lane]
+	for i, s := range claims {
+		if err := f.collect(s, read.claims[i]); err != nil {
+			return err
 		}
-		f.queued = append(f.queued, laneRead{lane, s, pipe.ZRevRangeByLex(ctx, key(lane), span)})
+	}
+	if known.index.size, err = read.size.Result(); err != nil {
+		return redisError("read lanes", err)
+	}
+	var members []string
+	if read.places != nil {
+		if members, err = read.places.Result(); err != nil {
+			return redisError("read lanes", err)
+		}
+	}
+	if read.places != nil || known.index.size == 0 {
+		return known.index.collect(f.seed, members, known.tail.parts)
+	}
+	return nil
+}
+
+// searchPlaces searches the claims of a lane whose index the process knows.
+func (f *searchRun) searchPlaces(index *claimPlaces, claims []search) {
+	for _, s := range claims {
+		for _, at := range index.of(maphash.String(f.seed, memberPrefix(s.app, s.user))) {
+			if s.has(at) {
+				f.found[s] = append(f.found[s], at)
+			}
+		}
 	}
 }
 
-// collect keeps the entries of some lanes, and discards the rest.
-func (f *searchRun) collect(from func(lane int) bool) error {
-	read := f.queued
-	f.queued = nil
-	for _, r := range read {
-		if !from(r.lane) {
-			continue
+// findStaged reads the staged packets of all lanes, if there are any.
+func (f *searchRun) findStaged(ctx context.Context, staged []search) error {
+	var counts []*redis.IntCmd
+	_, _ = f.pool.rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error { // each command keeps its error
+		for _, lanes := range f.pool.together(f.pool.lanesAll()) {
+			counts = append(counts, pipe.Exists(ctx, keysOfLanes(lanes, f.pool.keys.staged)...))
 		}
-		members, err := r.cmd.Result()
-		if err != nil {
-			return redisError("read lanes", err)
+		return nil
+	})
+	if !slices.ContainsFunc(counts, func(n *redis.IntCmd) bool { return n.Err() != nil || n.Val() > 0 }) {
+		return nil
+	}
+	reads := make([][]*redis.StringSliceCmd, f.pool.cfg.Lanes)
+	_, _ = f.pool.rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+		for lane := range reads {
+			for _, s := range staged {
+				reads[lane] = append(reads[lane], queueSearch(ctx, pipe, f.pool.keys.staged(lane), s))
+			}
 		}
-		for _, member := range members {
-			at, err := parseMemberSuffix(member[len(memberPrefix(r.of.app, r.of.user)):])
-			if err != nil {
+		return nil
+	})
+	for _, read := range reads {
+		for i, s := range staged {
+			if err := f.collect(s, read[i]); err != nil {
 				return err
 			}
-			f.found[r.of] = append(f.found[r.of], at)
 		}
 	}
 	return nil
 }
 
-// countKeys counts, in a pipeline, the lanes that have a key: in one command, except on a
-// Cluster, where a command touches one slot.
-func (p *Pool) countKeys(ctx context.Context, pipe redis.Pipeliner, key func(lane int) string) (counts []*redis.IntCmd) {
-	keys := make([]string, p.cfg.Lanes)
-	for lane := range keys {
-		keys[lane] = key(lane)
+// queueSearch adds the read of one sorted set to a pipeline.
+func queueSearch(ctx context.Context, pipe redis.Pipeliner, key string, s search) *redis.StringSliceCmd {
+	prefix := memberPrefix(s.app, s.user)
+	span := &redis.ZRangeBy{Min: "[" + prefix, Max: "(" + prefix[:len(prefix)-1] + "\x01", Count: int64(s.limit)}
+	if s.after != (packet.Cursor{}) {
+		span.Max = "(" + prefix + memberSuffix(s.after.At.UnixMilli(), s.after.ID)
 	}
-	if p.cfg.Mode != ModeCluster {
-		return []*redis.IntCmd{pipe.Exists(ctx, keys...)}
+	return pipe.ZRevRangeByLex(ctx, key, span)
+}
+
+// collect keeps the entries that one read found.
+func (f *searchRun) collect(s search, read *redis.StringSliceCmd) error {
+	members, err := read.Result()
+	if err != nil {
+		return redisError("read lanes", err)
 	}
-	for _, k := range keys {
-		counts = append(counts, pipe.Exists(ctx, k))
+	for _, member := range members {
+		at, err := parseMemberSuffix(member[len(memberPrefix(s.app, s.user)):])
+		if err != nil {
+			return err
+		}
+		f.found[s] = append(f.found[s], at)
 	}
-	return counts
+	return nil
+}
+
+// together returns lanes in groups whose keys one command may name: all of them, except on a Cluster,
+// where a command touches one slot.
+func (p *Pool) together(lanes []int) [][]int {
+	if p.cfg.Mode == ModeCluster {
+		return slices.Collect(slices.Chunk(lanes, 1))
+	}
+	return [][]int{lanes}
+}
+
+// keysOfLanes returns a key of each lane.
+func keysOfLanes(lanes []int, key func(lane int) string) []string {
+	keys := make([]string, len(lanes))
+	for i, lane := range lanes {
+		keys[i] = key(lane)
+	}
+	return keys
 }

@@ -3,6 +3,7 @@ package pool
 import (
 	"context"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -43,66 +44,79 @@ func costs(t *testing.T, p *Pool, do func()) (calls map[string]int, usec int) {
 	return calls, usec
 }
 
-// TestListsCost: while no user grabs, a page costs Redis one read a lane to find that, one more
-// for each lane with hand-offs, and one more for each lane with claims of the user; staged
-// packets cost one command. Concurrent pages share all but their own reads. No page writes.
+// TestListsCost: a page of claims costs Redis two commands for all lanes, for any user, once the process
+// has read the claims that there are; new hand-offs cost nothing more. Staged packets cost one command,
+// and listed packets one each. No page writes or runs a script.
 func TestListsCost(t *testing.T) {
 	t.Parallel()
 	p := openAt(t, Config{Addr: stacktest.FreshRedis(t).Addr})
-	const won = 5 // lanes with claims
-	lanes := map[int]bool{}
-	var pk packet.Packet
-	for len(lanes) < won {
-		next := newPacket(t, 3)
-		lane := packet.Lane(next.ID, p.Lanes())
-		if lanes[lane] {
-			continue
-		}
-		lanes[lane], pk = true, next
-		openPacket(t, p, pk)
-		mustGrab(t, p, pk.ID, "u")
-	}
-	page := func(user string) {
-		if claims, err := p.UserClaims(t.Context(), "shop", user, packet.Cursor{}, 51); err != nil || len(claims) != 0 {
-			t.Errorf("%s: %d claims, %v", user, len(claims), err)
+	lanes := map[int]packet.Packet{}
+	for len(lanes) < p.Lanes() { // u has claims in every lane
+		pk := newPacket(t, 3)
+		if lane := packet.Lane(pk.ID, p.Lanes()); lanes[lane].ID == "" {
+			lanes[lane] = pk
+			openPacket(t, p, pk)
+			mustGrab(t, p, pk.ID, "u")
 		}
 	}
-	check := func(what string, calls, want map[string]int) {
+	page := func(user string, most, want int) {
+		if places, err := p.ClaimPlaces(t.Context(), "shop", user, packet.Cursor{}, most); err != nil || len(places) != want {
+			t.Errorf("%s: %d places, %v", user, len(places), err)
+		}
+	}
+	check := func(what string, want map[string]int, do func()) {
 		t.Helper()
-		for _, name := range []string{"hmget", "zrevrangebylex", "evalsha", "exists", "zcard", "get", "xrange", "zadd", "set"} {
-			if calls[name] != want[name] {
-				t.Errorf("%s: %d %s, want %d", what, calls[name], name, want[name])
-			}
+		if calls, _ := costs(t, p, do); !maps.Equal(calls, want) {
+			t.Errorf("%s: %v, want %v", what, calls, want)
 		}
 	}
-	page("first")  // reads the hand-offs
-	page("second") // finds no new wins
-	page("third")  // reads the owners of the claims
-	calls, _ := costs(t, p, func() { page("nobody") })
-	check("a user without claims", calls, map[string]int{"hmget": p.Lanes(), "get": won})
-	calls, _ = costs(t, p, func() {
-		if claims, err := p.UserClaims(t.Context(), "shop", "u", packet.Cursor{}, 51); err != nil || len(claims) != won {
-			t.Errorf("%v, %v", claims, err)
+	two := map[string]int{"xread": 1, "mget": 1}
+	known := func(when string) {
+		t.Helper()
+		check("a user without claims "+when, two, func() { page("nobody", 51, 0) })
+		check("a user with claims in every lane "+when, two, func() { page("u", 51, 51) })
+		check("the rest of them "+when, two, func() { page("u", p.Lanes()+1, p.Lanes()) })
+	}
+	p.epochWatch.stop()  // it reads lanes
+	page("first", 51, 0) // finds empty indexes
+	known("before the relay")
+	ackAll(t, p)
+	known("after the relay")
+	mustGrab(t, p, lanes[0].ID, "v")
+	check("after a grab", two, func() { page("v", 51, 1) })
+
+	other := openAt(t, Config{Addr: p.cfg.Addr})
+	other.epochWatch.stop()
+	read := func(p *Pool) {
+		if _, err := p.ClaimPlaces(t.Context(), "shop", "first", packet.Cursor{}, 51); err != nil {
+			t.Error(err)
+		}
+	}
+	for range 2 { // searches the indexes, then reads them
+		read(other)
+	}
+	p = other
+	known("in another process")
+
+	var ids []string
+	for lane := range 50 {
+		ids = append(ids, lanes[lane].ID)
+	}
+	check("50 open packets", map[string]int{"hmget": 50}, func() {
+		if seen, err := p.Progress(t.Context(), ids); err != nil || len(seen) != 50 {
+			t.Errorf("%d packets, %v", len(seen), err)
 		}
 	})
-	check("a user with claims", calls, map[string]int{"hmget": p.Lanes(), "get": won, "zrevrangebylex": won})
-	calls, _ = costs(t, p, func() {
+	check("50 claims that MySQL does not have", map[string]int{"hget": 50}, func() {
+		if claims, err := p.ClaimsOf(t.Context(), "u", ids); err != nil || len(claims) != 50 {
+			t.Errorf("%d claims, %v", len(claims), err)
+		}
+	})
+	check("staged packets", map[string]int{"exists": 1}, func() {
 		if some, err := p.Staged(t.Context(), []string{"shop", "another"}, "", packet.Cursor{}, 51); err != nil || len(some) != 0 {
 			t.Errorf("%v, %v", some, err)
 		}
 	})
-	check("packets", calls, map[string]int{"hmget": p.Lanes(), "exists": 1})
-
-	mustGrab(t, p, pk.ID, "v")
-	calls, _ = costs(t, p, func() { page("after a grab") })
-	check("after a grab", calls, map[string]int{"hmget": p.Lanes() + 1, "get": won + 1, "xrange": 1, "zcard": 1})
-
-	ackAll(t, p)
-	for range 2 { // finds that all hand-offs are indexed
-		page("first")
-	}
-	calls, _ = costs(t, p, func() { page("nobody") })
-	check("after the relay", calls, map[string]int{"hmget": p.Lanes()})
 }
 
 // ackAll acknowledges all hand-offs.
@@ -194,7 +208,7 @@ func testListsWhileGrabbing(t *testing.T, on setup) {
 					t.Errorf("%s: %v, %v", user, got.Result, err)
 					return
 				}
-				claims, err := reading.UserClaims(t.Context(), "shop", user, packet.Cursor{}, 2*packets)
+				claims, err := userClaims(t.Context(), reading, "shop", user, packet.Cursor{}, 2*packets)
 				if err != nil || len(claims) != n+1 {
 					t.Errorf("%s: %d claims after %d grabs, %v", user, len(claims), n+1, err)
 					return
@@ -203,7 +217,7 @@ func testListsWhileGrabbing(t *testing.T, on setup) {
 		})
 	}
 	users.Wait()
-	if claims, err := reading.UserClaims(t.Context(), "shop", "nobody", packet.Cursor{}, 1); err != nil || len(claims) != 0 {
+	if claims, err := userClaims(t.Context(), reading, "shop", "nobody", packet.Cursor{}, 1); err != nil || len(claims) != 0 {
 		t.Errorf("%v, %v", claims, err)
 	}
 }
@@ -232,12 +246,13 @@ func TestListsCostOfACrowd(t *testing.T) {
 		t.Errorf("grabs: %v", calls)
 	}
 	page := func(user string) {
-		if _, err := p.UserClaims(t.Context(), "shop", user, packet.Cursor{}, 51); err != nil {
+		if _, err := p.ClaimPlaces(t.Context(), "shop", user, packet.Cursor{}, 51); err != nil {
 			t.Error(err)
 		}
 	}
 	ackAll(t, p)
-	for range 3 { // reads the owners of the claims
+	p.epochWatch.stop()
+	for range 3 { // reads the claims
 		page("u")
 	}
 	_, alone := costs(t, p, func() {
@@ -253,7 +268,7 @@ func TestListsCostOfACrowd(t *testing.T) {
 		readers.Wait()
 	})
 	t.Logf("us of Redis: a grab %d, a page alone %d, of a crowd %.1f", grabs/many, alone/many, float64(together)/many)
-	if n := calls["hmget"]; n > p.Lanes()*many/4 || calls["zrevrangebylex"] != 0 {
+	if n := calls["xread"]; n == 0 || n > many/4 || calls["zrevrangebylex"] != 0 {
 		t.Errorf("a crowd of %d: %v", many, calls)
 	}
 	if together > grabs {

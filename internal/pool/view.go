@@ -126,32 +126,43 @@ func readHash(reply []any, i int) (*packetHash, error) {
 
 // view decodes the hash of packet id.
 func (h *packetHash) view(id string) (packet.PoolView, error) {
-	v := packet.PoolView{State: packet.PoolState(h.fields["state"]), Retired: h.fields["retired"] == "1", Now: h.now}
+	v := h.progress(id)
 	h.json("first", &v.First)
 	if v.Retired {
-		v.Packet = packet.Packet{ID: id, BodyHash: h.fields["body_hash"]}
+		v.Packet.BodyHash = h.fields["body_hash"]
 		return v, h.failed(id)
 	}
+	v.Packet = packet.Packet{}
 	h.json("packet", &v.Packet)
 	h.json("failure", &v.Failure)
-	if _, ok := h.fields["best"]; ok {
-		best := int(h.int("best"))
-		v.BestShare = &best
-	}
 	if _, ok := h.fields["kept"]; ok {
 		v.KeptCount = int(h.int("kept"))
 	}
 	v.Packet.CreatedAt, v.Packet.OpensAt, v.Packet.ExpiresAt = h.time("created_at"), h.time("opens_at"), h.time("expires_at")
-	v.RemainingCount = int(h.int("remaining"))
-	v.ClaimedCount = int(h.int("claimed_count"))
-	v.ClaimedAmount = money.Fen(h.int("claimed_amount"))
 	v.Withheld = h.fields["withheld"] == "1"
-	v.Reason = packet.CloseReason(h.fields["reason"])
 	v.BusyUntil = h.time("busy_until")
 	if h.err == nil && v.Packet.ID != id {
 		h.err = fmt.Errorf("key holds packet %q", v.Packet.ID)
 	}
 	return v, h.failed(id)
+}
+
+// progress decodes progressFields.
+func (h *packetHash) progress(id string) packet.PoolView {
+	v := packet.PoolView{Packet: packet.Packet{ID: id}, State: packet.PoolState(h.fields["state"]),
+		Retired: h.fields["retired"] == "1", Now: h.now}
+	if v.Retired {
+		return v
+	}
+	if _, ok := h.fields["best"]; ok {
+		best := int(h.int("best"))
+		v.BestShare = &best
+	}
+	v.RemainingCount = int(h.int("remaining"))
+	v.ClaimedCount = int(h.int("claimed_count"))
+	v.ClaimedAmount = money.Fen(h.int("claimed_amount"))
+	v.Reason = packet.CloseReason(h.fields["reason"])
+	return v
 }
 
 func (h *packetHash) failed(id string) error {

@@ -183,12 +183,34 @@ type receivedRow struct {
 	SenderID string
 	Greeting string
 	BestLuck bool
+	Final    bool
+}
+
+// ClaimedPackets returns packets by id, and whether a user's claim of each is recorded. Errors:
+// ErrUnavailable.
+func (s *Store) ClaimedPackets(ctx context.Context, user string, ids []string) (map[string]packet.ClaimedPacket, error) {
+	out := make(map[string]packet.ClaimedPacket, len(ids))
+	if len(ids) == 0 {
+		return out, nil
+	}
+	var rows []struct {
+		ID, SenderID, Greeting string
+		Recorded               bool
+	}
+	err := s.read(ctx).Raw(`SELECT p.id, p.sender_id, p.greeting, EXISTS (SELECT 1 FROM claims c
+		WHERE c.packet_id = p.id AND c.user_id = ? AND c.kind IN ('share', 'conflict')) AS recorded FROM packets p WHERE p.id IN ?`,
+		user, ids).Scan(&rows).Error
+	for _, r := range rows {
+		out[r.ID] = packet.ClaimedPacket{SenderID: r.SenderID, Greeting: r.Greeting, Recorded: r.Recorded}
+	}
+	return out, classify(err)
 }
 
 // UserClaims lists up to limit recorded claims of a user in packets of an app after a place, newest
 // first, including share conflicts. Errors: ErrUnavailable.
 func (s *Store) UserClaims(ctx context.Context, app, user string, after packet.Cursor, limit int) ([]packet.ReceivedClaim, error) {
-	text := `SELECT c.*, y.status, p.sender_id, p.greeting, c.kind = 'share' AND COALESCE(p.best_share = c.share_index, FALSE) AS best_luck
+	text := `SELECT c.*, y.status, p.sender_id, p.greeting, c.kind = 'share' AND COALESCE(p.best_share = c.share_index, FALSE) AS best_luck,
+		p.books_closed_at IS NOT NULL AS final
 		FROM claims c FORCE INDEX (claims_user) STRAIGHT_JOIN packets p ON p.id = c.packet_id LEFT JOIN payments y ON y.id = c.payment_id
 		WHERE c.app_id = ? AND c.user_id = ? AND` + shownClaim
 	args := []any{app, user}
@@ -202,7 +224,8 @@ func (s *Store) UserClaims(ctx context.Context, app, user string, after packet.C
 	err := s.read(ctx).Raw(text+" ORDER BY c.claimed_at DESC, c.packet_id DESC LIMIT ?", append(args, limit)...).Scan(&rows).Error
 	out := make([]packet.ReceivedClaim, len(rows))
 	for i, r := range rows {
-		out[i] = packet.ReceivedClaim{ClaimWithPayout: r.Claim.withPayout(), SenderID: r.SenderID, Greeting: r.Greeting, BestLuck: r.BestLuck}
+		out[i] = packet.ReceivedClaim{ClaimWithPayout: r.Claim.withPayout(), SenderID: r.SenderID, Greeting: r.Greeting,
+			BestLuck: r.BestLuck, Final: r.Final}
 	}
 	return out, classify(err)
 }

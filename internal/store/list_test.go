@@ -3,6 +3,7 @@ package store
 import (
 	"database/sql"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -166,6 +167,26 @@ func TestUserClaims(t *testing.T) {
 	for _, who := range [][2]string{{"app", "b"}, {"App", "a"}, {"app", "a  "}} {
 		if page, err := s.UserClaims(ctx, who[0], who[1], packet.Cursor{}, 5); err != nil || len(page) != 0 {
 			t.Errorf("%q: %v, %v", who, page, err)
+		}
+	}
+}
+
+// TestClaimedPackets: a claim counts as recorded for its user alone.
+func TestClaimedPackets(t *testing.T) {
+	t.Parallel()
+	s, _ := newStore(t)
+	p, q := samplePacket(100, 3), samplePacket(100, 3)
+	open(t, s, p)
+	open(t, s, q)
+	_, err := s.RecordClaim(t.Context(), claimOf(p, 0, "a"), provider)
+	must(t, err)
+	for user, recorded := range map[string]bool{"a": true, "A": false, "b": false} {
+		got, err := s.ClaimedPackets(t.Context(), user, []string{p.ID, q.ID, newID()})
+		must(t, err)
+		want := map[string]packet.ClaimedPacket{p.ID: {SenderID: "sender", Greeting: "恭喜发财 🧧", Recorded: recorded},
+			q.ID: {SenderID: "sender", Greeting: "恭喜发财 🧧"}}
+		if !maps.Equal(got, want) {
+			t.Errorf("%s: %+v, want %+v", user, got, want)
 		}
 	}
 }
