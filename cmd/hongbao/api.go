@@ -1,7 +1,7 @@
 package main
 
 import (
-	"github.com/spf13/cobra"
+	"context"
 
 	"hongbao/api"
 	"hongbao/internal/money"
@@ -33,47 +33,38 @@ type apiConfig struct {
 	Tracing               tracingConfig
 }
 
-func newAPICommand(env environment) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "api",
-		Short: "Serve the HTTP API on a public and a staff listener",
-		Args:  noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := readConfig(cmd, cmdAPI, env)
-			if err != nil {
-				return err
-			}
-			redis, err := redisConfig(c)
-			if err != nil {
-				return err
-			}
-			return runAPI(cmd.Context(), apiConfig{
-				Listen:                c.text("listen"),
-				StaffListen:           c.text("staff-listen"),
-				MaxConnections:        int(c.number("max-connections")),
-				ConnectionsPerAddress: int(c.number("connections-per-address")),
-				Redis:                 redis,
-				MySQLDSN:              c.secret("mysql-dsn"),
-				SeedKey:               c.secret("seed-key"),
-				SessionKey:            c.secret("session-key"),
-				TryOut:                c.boolean("try-out"),
-				ProviderURL:           c.text("provider-url"),
-				ProviderAccount:       c.text("provider-account"),
-				ProviderKey:           c.secret("provider-key"),
-				SandboxWebhookSecret:  c.secret("sandbox-webhook-secret"),
-				ApprovalAmountFen:     c.number("approval-amount"),
-				Limits: api.Limits{User: c.limit("limit-user"), Address: c.limit("limit-address"), Key: c.limit("limit-key"),
-					Wins: c.limit("limit-wins")},
-				Risk: riskConfig{URL: c.text("risk-url"), Key: c.secret("risk-key"), Timeout: c.duration("risk-timeout"),
-					RefuseUnanswered: c.text("risk-unanswered") == riskRefuse, RefuseFrom: money.Fen(c.number("risk-refuse-from"))},
-				ProviderRate:  c.number("provider-rate"),
-				Temporal:      c.temporal(),
-				TemporalUIURL: c.text("temporal-ui-url"),
-				FailpointDir:  c.text("crash-points"),
-				Tracing:       tracingConfig{Endpoint: c.text("otlp-endpoint"), Sampler: c.text("traces-sampler"), Ratio: c.text("traces-sampler-arg")},
-			}, c.logger(cmd.ErrOrStderr()))
-		},
-	}
-	addSettings(cmd, cmdAPI)
-	return cmd
+func apiCommand() command {
+	short := "Serve the HTTP API on a public and a staff listener"
+	return command{use: "api", short: short, as: local(cmdAPI), run: func(ctx context.Context, t *call) error {
+		c := t.config
+		redis, err := redisConfig(c)
+		if err != nil {
+			return err
+		}
+		return runAPI(ctx, apiConfig{
+			Listen:                c.text("listen"),
+			StaffListen:           c.text("staff-listen"),
+			MaxConnections:        int(c.number("max-connections")),
+			ConnectionsPerAddress: int(c.number("connections-per-address")),
+			Redis:                 redis,
+			MySQLDSN:              c.secret("mysql-dsn"),
+			SeedKey:               c.secret("seed-key"),
+			SessionKey:            c.secret("session-key"),
+			TryOut:                c.boolean("try-out"),
+			ProviderURL:           c.text("provider-url"),
+			ProviderAccount:       c.text("provider-account"),
+			ProviderKey:           c.secret("provider-key"),
+			SandboxWebhookSecret:  c.secret("sandbox-webhook-secret"),
+			ApprovalAmountFen:     c.number("approval-amount"),
+			Limits: api.Limits{User: c.limit("limit-user"), Address: c.limit("limit-address"), Key: c.limit("limit-key"),
+				Wins: c.limit("limit-wins")},
+			Risk: riskConfig{URL: c.text("risk-url"), Key: c.secret("risk-key"), Timeout: c.duration("risk-timeout"),
+				RefuseUnanswered: c.text("risk-unanswered") == riskRefuse, RefuseFrom: money.Fen(c.number("risk-refuse-from"))},
+			ProviderRate:  c.number("provider-rate"),
+			Temporal:      c.temporal(),
+			TemporalUIURL: c.text("temporal-ui-url"),
+			FailpointDir:  c.text("crash-points"),
+			Tracing:       tracingConfig{Endpoint: c.text("otlp-endpoint"), Sampler: c.text("traces-sampler"), Ratio: c.text("traces-sampler-arg")},
+		}, c.logger(t.notes))
+	}}
 }

@@ -1,8 +1,6 @@
 package main
 
-import (
-	"github.com/spf13/cobra"
-)
+import "context"
 
 // appsConfig holds the settings of `hongbao apps create`.
 type appsConfig struct {
@@ -11,47 +9,29 @@ type appsConfig struct {
 	Name     string
 }
 
-func newAppsCommand(env environment) *cobra.Command {
-	group := &cobra.Command{
-		Use:   "apps",
-		Short: "Create and list the apps that may send packets",
-		Args:  noArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	create := &cobra.Command{
-		Use:   "create <id>",
-		Short: "Create an app",
-		Long: `Create an app: a backend that sends packets. Its salt is generated once and never
+func appsCommand() command {
+	return command{
+		use: "apps", short: "Create and list the apps that may send packets",
+		sub: []command{
+			{
+				use:   "create <id>",
+				short: "Create an app",
+				long: `Create an app: a backend that sends packets. Its salt is generated once and never
 changes, because every packet id derives from it. The command fails when the app
 exists, and changes nothing. "hongbao keys create --role app" creates its keys.`,
-		Example: "  hongbao apps create mall --name 'Mall'",
-		Args:    oneArg,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := readConfig(cmd, cmdAppsCreate, env)
-			if err != nil {
-				return err
-			}
-			if err := argument(kindAppID, args[0]); err != nil {
-				return err
-			}
-			cfg := appsConfig{MySQLDSN: c.secret("mysql-dsn"), ID: args[0], Name: c.text("name")}
-			return createApp(cmd.Context(), cfg, cmd.OutOrStdout())
+				example: "  hongbao apps create mall --name 'Mall'",
+				args:    oneArg, as: local(cmdAppsCreate),
+				run: func(ctx context.Context, t *call) error {
+					if err := argument(kindAppID, t.args[0]); err != nil {
+						return err
+					}
+					return createApp(ctx, appsConfig{MySQLDSN: t.config.secret("mysql-dsn"), ID: t.args[0], Name: t.config.text("name")}, t.out)
+				},
+			},
+			{
+				use: "list", short: "List the apps", as: local(cmdAppsList),
+				run: func(ctx context.Context, t *call) error { return listApps(ctx, t.config.secret("mysql-dsn"), t.out) },
+			},
 		},
 	}
-	addSettings(create, cmdAppsCreate)
-	list := &cobra.Command{
-		Use:   "list",
-		Short: "List the apps",
-		Args:  noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := readConfig(cmd, cmdAppsList, env)
-			if err != nil {
-				return err
-			}
-			return listApps(cmd.Context(), c.secret("mysql-dsn"), cmd.OutOrStdout())
-		},
-	}
-	addSettings(list, cmdAppsList)
-	group.AddCommand(create, list)
-	return group
 }

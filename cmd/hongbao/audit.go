@@ -4,32 +4,50 @@ import (
 	"context"
 	"encoding/hex"
 	"io"
-	"log/slog"
 	"time"
 
-	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"hongbao/client"
 	"hongbao/internal/store"
+	"hongbao/wire"
 )
 
-func newAuditCommand(env environment) *cobra.Command {
-	group := &cobra.Command{
-		Use:   "audit",
-		Short: "List and verify the audit of staff decisions",
-		Args:  noArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	group.AddCommand(newAuditListCommand(env), newAuditVerifyCommand(env))
-	return group
+func auditCommand() command {
+	return command{use: "audit", short: "List and verify the audit of staff decisions", sub: []command{auditList(), auditVerify()}}
 }
 
-func newAuditVerifyCommand(env environment) *cobra.Command {
-	f, overHTTP := newAuditorFlags(), false
-	f.timeout = 10 * time.Minute
-	cmd := &cobra.Command{
-		Use:   "verify",
-		Short: "Verify that no audit entry was changed, removed, added or moved",
-		Long: `Verify the hash chain of the audit: each entry holds a hash over itself and the entry
+func auditList() command {
+	var filter client.AuditFilter
+	return command{
+		use:   "list",
+		short: "List audit entries, newest first",
+		long: `List audit entries (who decided what, and why), newest first, through the API with the
+key of an auditor. Entries match all filters. --json includes the state before and after.`,
+		example: "  hongbao audit list --actor li.na --from 2026-02-17T00:00:00+08:00",
+		as:      callerAuditor, pages: true,
+		flags: func(flags *pflag.FlagSet) {
+			flags.StringVar(&filter.Actor, "actor", "", "only decisions of this `person`")
+			flags.StringVar(&filter.Action, "action", "", "only this `action`: retry, approve, hold, ...")
+			flags.StringVar(&filter.Subject, "subject", "", "only entries about this `id`")
+			timeFlag(flags, &filter.From, "from", "only entries at or after this `time` (RFC 3339)")
+			timeFlag(flags, &filter.To, "to", "only entries before this `time` (RFC 3339)")
+		},
+		run: func(ctx context.Context, t *call) error {
+			return printList(t, t.page, func(p client.Page) (*wire.List[wire.AuditEntry], error) { return t.staff.ListAudit(ctx, filter, p) },
+				[]any{"entry", "at", "who", "role", "key", "what", "about", "why"}, func(e *wire.AuditEntry) []any {
+					return []any{e.Seq, formatTime(e.At), e.Actor, e.Role, optionalText(e.KeyID), e.Action, e.Subject, e.Reason}
+				})
+		},
+	}
+}
+
+func auditVerify() command {
+	overHTTP := false
+	return command{
+		use:   "verify",
+		short: "Verify that no audit entry was changed, removed, added or moved",
+		long: `Verify the hash chain of the audit: each entry holds a hash over itself and the entry
 before; the last entry is the head. The command finds entries that were changed,
 removed, added or moved. It reads one snapshot of MySQL, takes no locks and changes
 nothing: run it at any time, also on a replica. With --api the API verifies, for an
@@ -39,37 +57,39 @@ Store the printed head outside MySQL. A truncated audit, or one that was rewritt
 together with its head, is found only by comparing heads.
 
 Exit code: 0 intact; 1 not intact.`,
-		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		as: callerAuditor, or: local(cmdAudit), timeout: 10 * time.Minute,
+		flags: func(flags *pflag.FlagSet) {
+			flags.BoolVar(&overHTTP, "api", false, "let the API verify instead of reading MySQL")
+			flags.Lookup("timeout").Usage = "with --api: give up after this `duration`; 0 = never"
+		},
+		choose: func(*call) (caller, error) {
 			if overHTTP {
-				return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error { return t.verifyAudit(ctx) })
+				return callerAuditor, nil
 			}
-			c, err := readConfig(cmd, cmdAudit, env)
+			return local(cmdAudit), nil
+		},
+		run: func(ctx context.Context, t *call) error {
+			if t.staff == nil {
+				return verifyAudit(ctx, t.config.secret("mysql-dsn"), t.out, t.json)
+			}
+			v, err := t.staff.VerifyAudit(ctx)
 			if err != nil {
 				return err
 			}
-			return verifyAudit(cmd.Context(), c.secret("mysql-dsn"), cmd.OutOrStdout(), f.json)
+			return printAuditVerdict(t.out, t.json, auditVerdict{v.Valid, v.Entries, v.Head, v.FirstBad})
 		},
 	}
-	f.add(cmd, false)
-	addSettings(cmd, cmdAudit)
-	cmd.Flags().BoolVar(&overHTTP, "api", false, "let the API verify instead of reading MySQL")
-	cmd.Flags().Lookup("timeout").Usage = "with --api: give up after this `duration`; 0 = never"
-	return cmd
 }
 
 func verifyAudit(ctx context.Context, dsn Secret, out io.Writer, asJSON bool) error {
-	db, err := openMigrated(ctx, store.Config{DSN: dsn.Reveal(), MaxOpenConns: 1}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		return err
-	}
-	defer func() { _ = db.Close() }()
-	check, err := db.VerifyAudit(ctx)
-	if err != nil {
-		return err
-	}
-	return printAuditVerdict(out, asJSON, auditVerdict{check.FirstBad == nil, check.Entries, hex.EncodeToString(check.Head.Hash[:]),
-		check.FirstBad})
+	return withStore(ctx, dsn, func(db *store.Store) error {
+		check, err := db.VerifyAudit(ctx)
+		if err != nil {
+			return err
+		}
+		return printAuditVerdict(out, asJSON, auditVerdict{check.FirstBad == nil, check.Entries, hex.EncodeToString(check.Head.Hash[:]),
+			check.FirstBad})
+	})
 }
 
 // auditVerdict is the result of a verification, by the API or by this process.

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"hongbao/internal/observe"
 )
@@ -77,8 +78,7 @@ type config struct {
 }
 
 // addSettings declares the flags of a command from the table of settings.
-func addSettings(cmd *cobra.Command, command string) {
-	flags := cmd.Flags()
+func addSettings(flags *pflag.FlagSet, command string) {
 	for _, s := range settingsOf(command) {
 		usage := s.usage + " (env " + s.env
 		if s.required && s.fallback == "" {

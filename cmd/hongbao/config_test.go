@@ -55,7 +55,7 @@ func read(t *testing.T, command string, env map[string]string, args ...string) (
 		c, err = readConfig(cmd, command, newEnvironment(environ))
 		return err
 	}
-	addSettings(cmd, command)
+	addSettings(cmd.Flags(), command)
 	cmd.SetArgs(args)
 	cmd.SetOut(io.Discard)
 	return c, cmd.Execute()
@@ -149,6 +149,7 @@ func TestReadConfig(t *testing.T) {
 		{cmdAPI, "HONGBAO_RISK_UNANSWERED", "maybe", "HONGBAO_RISK_UNANSWERED (--risk-unanswered) is none of allow, refuse"},
 		{cmdAPI, "HONGBAO_ALLOW_VOLATILE_REDIS", "maybe", "HONGBAO_ALLOW_VOLATILE_REDIS"},
 		{cmdAPI, "HONGBAO_LOG_FORMAT", "xml", "is none of json, text"},
+		{cmdAPI, "HONGBAO_LOG_LEVEL", "wran", `is none of debug, info, warn, error (did you mean warn?): "wran"`},
 		{cmdWorker, "HONGBAO_LOG_LEVEL", "loud", "is none of debug, info, warn, error"},
 		{cmdWorker, "HONGBAO_TEMPORAL_NAMESPACE", "a\nb", "control character"},
 		{cmdAPI, "HONGBAO_TEMPORAL_TLS", "on", "HONGBAO_TEMPORAL_TLS (--temporal-tls) is neither 1, true, 0 nor false"},

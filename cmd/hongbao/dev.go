@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"hongbao/internal/devstack"
 )
@@ -26,20 +26,20 @@ type devConfig struct {
 	Unread      []string // unknown variables, withheld from the programs of the stack
 }
 
-func newDevCommand(env environment) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "dev",
-		Short: "Run the whole stack on this machine, in the foreground",
-		Long: `Run the whole stack on this machine: Redis, MariaDB, Temporal with its web UI, the
+func devCommand() command {
+	return command{
+		use:   "dev",
+		short: "Run the whole stack on this machine, in the foreground",
+		long: `Run the whole stack on this machine: Redis, MariaDB, Temporal with its web UI, the
 sandbox payment provider, worker and API, as child processes without any system service.
 Missing programs are installed or built first. The state is kept in one folder and
 survives restarts. SIGINT or SIGTERM stops everything.
 
 Once all parts are ready, dev.env in that folder holds addresses, keys and process ids; load
 it with  . .hongbao/dev.env`,
-		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, unread, err := readLocalConfig(cmd, cmdDev, env)
+		flags: func(flags *pflag.FlagSet) { addSettings(flags, cmdDev) },
+		run: func(ctx context.Context, t *call) error {
+			c, unread, err := readLocalConfig(t.cmd, cmdDev, t.env)
 			if err != nil {
 				return err
 			}
@@ -48,37 +48,30 @@ it with  . .hongbao/dev.env`,
 				return err
 			}
 			port := func(name string) int { return int(c.number(portFlag(name))) }
-			return runDev(cmd.Context(), devConfig{
+			return runDev(ctx, devConfig{
 				Home: c.text("home"),
 				Ports: devstack.Ports{
 					API: port("API"), Staff: port("STAFF"), Provider: port("PROVIDER"), Redis: port("REDIS"),
 					MySQL: port("MYSQL"), Temporal: port("TEMPORAL"), TemporalUI: port("TEMPORAL_UI"),
 				},
-				Links:       links,
-				NoInstall:   c.boolean("no-install"),
-				FirstPacket: c.boolean("first-packet"),
-				Unread:      unread,
-			}, cmd.OutOrStdout())
+				Links: links, NoInstall: c.boolean("no-install"), FirstPacket: c.boolean("first-packet"), Unread: unread,
+			}, t.out)
+		},
+		sub: []command{
+			devSetup(),
+			devState("status", "Show processes, addresses and health; exit code 1 unless all are healthy", showStatus),
+			devState("stop", "Stop the stack and wait until all processes have ended", stopStack),
+			devState("reset", "Stop the stack and delete its state", resetStack),
 		},
 	}
-	addSettings(cmd, cmdDev)
-	cmd.AddCommand(
-		newDevSetupCommand(env),
-		newDevStateCommand(env, "status", "Show processes, addresses and health; exit code 1 unless all are healthy", showStatus),
-		newDevStateCommand(env, "stop", "Stop the stack and wait until all processes have ended", stopStack),
-		newDevStateCommand(env, "reset", "Stop the stack and delete its state", resetStack),
-	)
-	return cmd
 }
 
-// newDevStateCommand returns a command that acts on a home folder.
-func newDevStateCommand(env environment, name, short string, act func(context.Context, devstack.Home, io.Writer) error) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   name,
-		Short: short,
-		Args:  noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, _, err := readLocalConfig(cmd, cmdDevState, env)
+// devState is a command that acts on a home folder.
+func devState(name, short string, act func(context.Context, devstack.Home, io.Writer) error) command {
+	return command{
+		use: name, short: short, flags: func(flags *pflag.FlagSet) { addSettings(flags, cmdDevState) },
+		run: func(ctx context.Context, t *call) error {
+			c, _, err := readLocalConfig(t.cmd, cmdDevState, t.env)
 			if err != nil {
 				return err
 			}
@@ -86,30 +79,24 @@ func newDevStateCommand(env environment, name, short string, act func(context.Co
 			if err != nil {
 				return err
 			}
-			return act(cmd.Context(), home, cmd.OutOrStdout())
+			return act(ctx, home, t.out)
 		},
 	}
-	addSettings(cmd, cmdDevState)
-	return cmd
 }
 
-func newDevSetupCommand(env environment) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "setup",
-		Short: "Install and build the programs that the stack and the tests need",
-		Args:  noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, _, err := readLocalConfig(cmd, cmdDevSetup, env)
+func devSetup() command {
+	return command{
+		use: "setup", short: "Install and build the programs that the stack and the tests need",
+		flags: func(flags *pflag.FlagSet) { addSettings(flags, cmdDevSetup) },
+		run: func(ctx context.Context, t *call) error {
+			c, _, err := readLocalConfig(t.cmd, cmdDevSetup, t.env)
 			if err != nil {
 				return err
 			}
-			setup := devstack.Setup{NoInstall: c.boolean("no-install"), Tests: true, Out: cmd.OutOrStdout()}
-			_, err = setUp(cmd.Context(), setup)
+			_, err = setUp(ctx, devstack.Setup{NoInstall: c.boolean("no-install"), Tests: true, Out: t.out})
 			return err
 		},
 	}
-	addSettings(cmd, cmdDevSetup)
-	return cmd
 }
 
 // setUp returns the programs of the servers and installs or builds missing ones. Outside a checkout it cannot build: the

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"hongbao/internal/health"
 	"hongbao/internal/observe"
@@ -43,12 +43,12 @@ type doctor struct {
 // partTimeout is the time in which a part has to answer.
 const partTimeout = 5 * time.Second
 
-func newDoctorCommand(env environment) *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use:   "doctor",
-		Short: "Check a running installation and name the next steps",
-		Long: `Check a running installation and name each fault with the next step: settings, Redis
+func doctorCommand() command {
+	asJSON := false
+	return command{
+		use:   "doctor",
+		short: "Check a running installation and name the next steps",
+		long: `Check a running installation and name each fault with the next step: settings, Redis
 (version, durability, lanes, replicas), MySQL (version, isolation, durability,
 migrations), clocks, Temporal (namespace, search attributes, workers), the payment
 provider, the API, and work that is overdue. The command changes nothing; run it at any
@@ -61,18 +61,18 @@ Use the settings of the worker and of the API. Beside "hongbao dev":
 Checks whose secrets are not set are skipped.
 
 Exit code: 0 no fault, warnings are possible; 1 faults.`,
-		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, wrong, unknown := gatherConfig(cmd, cmdDoctor, env)
+		flags: func(flags *pflag.FlagSet) {
+			addSettings(flags, cmdDoctor)
+			flags.BoolVar(&asJSON, "json", false, `print the findings as JSON: {"healthy":...,"findings":[...]}`)
+		},
+		run: func(ctx context.Context, t *call) error {
+			c, wrong, unknown := gatherConfig(t.cmd, cmdDoctor, t.env)
 			d := &doctor{config: c, wrong: wrong, timeout: partTimeout, now: time.Now}
 			d.checkSettings(unknown)
-			d.examine(cmd.Context())
-			return d.report(cmd.OutOrStdout(), asJSON)
+			d.examine(ctx)
+			return d.report(t.out, asJSON)
 		},
 	}
-	addSettings(cmd, cmdDoctor)
-	cmd.Flags().BoolVar(&asJSON, "json", false, `print the findings as JSON: {"healthy":...,"findings":[...]}`)
-	return cmd
 }
 
 // examine checks all parts concurrently: a part that hangs does not delay the others.

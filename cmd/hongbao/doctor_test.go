@@ -442,7 +442,7 @@ func TestHealthAdvice(t *testing.T) {
 	n := 0
 	for _, c := range health.Checks() {
 		for _, found := range command.FindAllStringSubmatch(c.Do, -1) {
-			cmd, rest, err := newRoot(nil).Find(strings.Fields(found[1]))
+			cmd, rest, err := newRoot(nil).Find(strings.Fields(strings.ReplaceAll(found[1], "<day>", "2026-02-17")))
 			if err != nil || cmd.CommandPath() == "hongbao" {
 				t.Errorf("%s: %q: %v", c.Name, found[0], err)
 				continue

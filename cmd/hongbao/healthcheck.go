@@ -8,8 +8,6 @@ import (
 	"net/http"
 	"strings"
 	"time"
-
-	"github.com/spf13/cobra"
 )
 
 // healthTimeout bounds the whole check. The probes behind /readyz take at most one second.
@@ -18,20 +16,20 @@ const healthTimeout = 3 * time.Second
 // maxHealthBody is the number of bytes of a bad answer in the error.
 const maxHealthBody = 1000
 
-func newHealthcheckCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "healthcheck <url>",
-		Short: "Check the health of a process by a URL such as /readyz",
-		Long: fmt.Sprintf(`Request a URL and exit with 0 when it answers 2xx within %v, otherwise with 1. Use it as
+func healthcheckCommand() command {
+	return command{
+		use:   "healthcheck <url>",
+		short: "Check the health of a process by a URL such as /readyz",
+		long: fmt.Sprintf(`Request a URL and exit with 0 when it answers 2xx within %v, otherwise with 1. Use it as
 the health check of a container: the image has neither shell nor curl. Redirects are not
 followed, and proxy variables are ignored.`, healthTimeout),
-		Example: "  hongbao healthcheck http://127.0.0.1:8080/readyz",
-		Args:    oneArg,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := argument(kindURL, args[0]); err != nil {
+		example: "  hongbao healthcheck http://127.0.0.1:8080/readyz",
+		args:    oneArg,
+		run: func(ctx context.Context, t *call) error {
+			if err := argument(kindURL, t.args[0]); err != nil {
 				return err
 			}
-			return checkHealth(cmd.Context(), args[0])
+			return checkHealth(ctx, t.args[0])
 		},
 	}
 }

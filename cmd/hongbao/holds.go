@@ -3,9 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"hongbao/client"
 	"hongbao/internal/payout"
@@ -13,117 +13,70 @@ import (
 	"hongbao/wire"
 )
 
-func newHoldsCommand(env environment) *cobra.Command {
-	group := &cobra.Command{
-		Use:   "holds",
-		Short: "List, place and release holds of providers, packets and payments",
-		Long: `List, place and release holds. A hold stops sends, closings and decisions of what it
+func holdsCommand() command {
+	return command{
+		use:   "holds",
+		short: "List, place and release holds of providers, packets and payments",
+		long: `List, place and release holds. A hold stops sends, closings and decisions of what it
 names until it is released. Claims are recorded and queries continue under every hold.`,
-		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		sub: []command{holdsList(), holdsShow(), holdsPlace(), holdsRelease()},
 	}
-	group.AddCommand(newHoldsListCommand(env), newHoldsShowCommand(env), newHoldsPlaceCommand(env), newHoldsReleaseCommand(env))
-	return group
 }
 
-func newHoldsListCommand(env environment) *cobra.Command {
-	f, page := newOpsFlags(), pageFlags{}
+func holdsList() command {
 	var filter client.HoldFilter
 	var all bool
-	cmd := &cobra.Command{
-		Use:     "list",
-		Short:   "List the active holds",
-		Example: "  hongbao holds list --scope packet",
-		Args:    noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
-				if active := true; !all {
-					filter.Active = &active
-				}
-				fetch := func(ctx context.Context, p client.Page) (*wire.List[wire.StaffHold], error) {
-					return t.staff.ListHolds(ctx, filter, p)
-				}
-				return printList(ctx, t.appCommand, page, fetch, []any{"hold", "scope", "name", "kind", "by", "why", "since", "released"},
-					func(h *wire.StaffHold) []any {
-						released := ""
-						if h.ReleasedAt != nil {
-							released = formatTime(*h.ReleasedAt)
-						}
-						return []any{h.ID, h.Scope, h.Name, h.Kind, h.By, h.Reason, formatTime(h.Since), released}
-					})
+	return command{
+		use: "list", short: "List the active holds", example: "  hongbao holds list --scope packet", as: callerOps, pages: true,
+		flags: func(flags *pflag.FlagSet) {
+			flags.BoolVar(&all, "released", false, "released holds too")
+			choice(flags, &filter.Scope, "scope", "only of this `scope`: all, provider, packet or payment", payout.HoldScopes)
+			flags.StringVar(&filter.Name, "name", "", "only of the provider, packet or payment with this `name`")
+			choice(flags, &filter.Kind, "kind", "only of this `kind`: ", holdKinds)
+		},
+		run: func(ctx context.Context, t *call) error {
+			if active := true; !all {
+				filter.Active = &active
+			}
+			return printList(t, t.page, func(p client.Page) (*wire.List[wire.StaffHold], error) {
+				return t.staff.ListHolds(ctx, filter, p)
+			}, []any{"hold", "scope", "name", "kind", "by", "why", "since", "released"}, func(h *wire.StaffHold) []any {
+				return []any{h.ID, h.Scope, h.Name, h.Kind, h.By, h.Reason, formatTime(h.Since), formatOptionalTime(h.ReleasedAt)}
 			})
 		},
 	}
-	f.add(cmd, false)
-	page.add(cmd)
-	flags := cmd.Flags()
-	flags.BoolVar(&all, "released", false, "released holds too")
-	flags.StringVar(&filter.Scope, "scope", "", "only of this `scope`: all, provider, packet or payment")
-	flags.StringVar(&filter.Name, "name", "", "only of the provider, packet or payment with this `name`")
-	flags.StringVar(&filter.Kind, "kind", "", "only of this `kind`: "+strings.Join(holdKinds, ", "))
-	complete(cmd, "scope", holdScopes()...)
-	complete(cmd, "name")
-	complete(cmd, "kind", holdKinds...)
-	return cmd
 }
 
 // holdKinds are the kinds of stored holds.
-var holdKinds = []string{string(payout.HoldStaff), string(payout.HoldRecovery), string(payout.HoldSecondSuccess),
-	string(payout.HoldChargeReturned)}
+var holdKinds = []payout.HoldKind{payout.HoldStaff, payout.HoldRecovery, payout.HoldSecondSuccess, payout.HoldChargeReturned}
 
-func holdScopes() []string {
-	var scopes []string
-	for _, s := range payout.HoldScopes {
-		scopes = append(scopes, string(s))
-	}
-	return scopes
-}
-
-func newHoldsShowCommand(env environment) *cobra.Command {
-	f := newOpsFlags()
-	cmd := &cobra.Command{
-		Use:   "show <hold id>",
-		Short: "Show a hold and what its release lets go",
-		Args:  holdID.arg,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
-				h, err := t.staff.GetHold(ctx, args[0])
-				if err != nil {
-					return err
-				}
-				return t.printHold(h)
-			})
+func holdsShow() command {
+	return command{
+		use: "show <hold id>", short: "Show a hold and what its release lets go", args: holdID.arg, as: callerOps,
+		run: func(ctx context.Context, t *call) error {
+			h, err := t.staff.GetHold(ctx, t.args[0])
+			return t.shown(err, func() error { return t.printHold(h) })
 		},
 	}
-	f.add(cmd, false)
-	return cmd
 }
 
-func newHoldsPlaceCommand(env environment) *cobra.Command {
-	f := newOpsFlags()
-	cmd := &cobra.Command{
-		Use:   "place <scope> [<name>] --reason <text>",
-		Short: "Place a hold on a provider, a packet, a payment or on all providers",
-		Example: `  hongbao holds place packet 1c5emuasbbm9p6qmv2gr --reason 'stolen account'
+func holdsPlace() command {
+	return command{
+		use:   "place <scope> [<name>] --reason <text>",
+		short: "Place a hold on a provider, a packet, a payment or on all providers",
+		example: `  hongbao holds place packet 1c5emuasbbm9p6qmv2gr --reason 'stolen account'
   hongbao holds place all --reason 'payments are checked by hand today'`,
-		Args:      holdArgs,
-		ValidArgs: holdScopes(),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
-				hold := wire.NewHold{Scope: args[0], Reason: f.reason}
-				if len(args) > 1 {
-					hold.Name = args[1]
-				}
-				h, err := t.staff.PlaceHold(ctx, hold, client.Key(f.idempotencyKey))
-				if err != nil {
-					return err
-				}
-				return t.printHold(h)
-			})
+		args: holdArgs, valid: cobra.FixedCompletions(textsOf(payout.HoldScopes), cobra.ShellCompDirectiveNoFileComp),
+		as: callerOps, writes: true,
+		run: func(ctx context.Context, t *call) error {
+			hold := wire.NewHold{Scope: t.args[0], Reason: t.reason}
+			if len(t.args) > 1 {
+				hold.Name = t.args[1]
+			}
+			h, err := t.staff.PlaceHold(ctx, hold, t.key())
+			return t.shown(err, func() error { return t.printHold(h) })
 		},
 	}
-	f.add(cmd, true)
-	return cmd
 }
 
 // holdArgs checks scope and name of a hold.
@@ -146,11 +99,8 @@ func holdArgs(cmd *cobra.Command, args []string) error {
 }
 
 // printHold prints a hold and what its release lets go.
-func (t *staffCommand) printHold(item *wire.HeldItem) error {
+func (t *call) printHold(item *wire.HeldItem) error {
 	h := item.Hold
-	if t.json {
-		return t.printAnswer()
-	}
 	name := h.Scope
 	if h.Name != "" {
 		name += " " + h.Name

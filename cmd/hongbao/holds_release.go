@@ -3,28 +3,20 @@ package main
 import (
 	"context"
 	"errors"
-	"strings"
 
-	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
-	"hongbao/client"
 	"hongbao/internal/payout"
 	"hongbao/wire"
 )
 
-// releaseFlags are the flags of "holds release", for one and for many.
-type releaseFlags struct {
-	staffFlags
-	filter wire.BulkHoldFilter
-	yes    bool
-}
-
-func newHoldsReleaseCommand(env environment) *cobra.Command {
-	f := &releaseFlags{staffFlags: newOpsFlags()}
-	cmd := &cobra.Command{
-		Use:   "release <hold id> --reason <text> | release --scope <scope> ...",
-		Short: "Release a hold, or all holds of packets and payments that filters select",
-		Long: `Release a hold. When that lets money of a packet or payment go, two persons of finance
+func holdsRelease() command {
+	var filter wire.BulkHoldFilter
+	yes := false
+	return command{
+		use:   "release <hold id> --reason <text> | release --scope <scope> ...",
+		short: "Release a hold, or all holds of packets and payments that filters select",
+		long: `Release a hold. When that lets money of a packet or payment go, two persons of finance
 have to run it: the first one asks, the second one releases. Show the hold first: it says
 what moves.
 
@@ -33,60 +25,43 @@ filters select, the newest 200, with a key of finance. Without --yes it is a dry
 lists what each release moves, and the sum. With --yes the first person asks for what lets
 money go; the same command by a second person releases it, unless it would move something
 else than the first one was shown.`,
-		Example: `  hongbao holds release h12 --reason 'looked at'
+		example: `  hongbao holds release h12 --reason 'looked at'
   hongbao holds release --scope packet --kind recovery
   hongbao holds release --scope packet --kind recovery --reason 'recovery of May 3 is checked' --yes`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return nil
-			}
-			return holdID.arg(cmd, args)
+		args: optional(holdID.arg), as: callerOps, writes: true, dry: func(t *call) bool { return len(t.args) == 0 && !yes },
+		flags: func(flags *pflag.FlagSet) {
+			choice(flags, &filter.Scope, "scope", "only of this `scope`: packet or payment",
+				[]payout.HoldScope{payout.HoldPacket, payout.HoldPayment})
+			flags.StringVar(&filter.Name, "name", "", "only of the packet or payment with this `name`")
+			choice(flags, &filter.Kind, "kind", "only of this `kind`: ", holdKinds)
+			flags.BoolVar(&yes, "yes", false, "release the selected ones instead of a dry run")
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return f.release(cmd, env, args) },
+		run: func(ctx context.Context, t *call) error {
+			filtered := filter.Scope+filter.Name+filter.Kind != ""
+			switch {
+			case len(t.args) == 1 && (filtered || yes):
+				return &usageError{errors.New("a hold id cannot be combined with filters or --yes: give one of them")}
+			case len(t.args) == 1:
+				return t.releaseHold(ctx)
+			case !filtered:
+				return &usageError{errors.New("give a hold id, or a filter that selects holds, such as --scope packet")}
+			}
+			return t.releaseHolds(ctx, wire.BulkRelease{Filter: filter, Reason: t.reason, DryRun: !yes})
+		},
 	}
-	f.add(cmd, true)
-	scopes := []string{string(payout.HoldPacket), string(payout.HoldPayment)}
-	flags := cmd.Flags()
-	flags.StringVar(&f.filter.Scope, "scope", "", "only of this `scope`: "+strings.Join(scopes, " or "))
-	flags.StringVar(&f.filter.Name, "name", "", "only of the packet or payment with this `name`")
-	flags.StringVar(&f.filter.Kind, "kind", "", "only of this `kind`: "+strings.Join(holdKinds, ", "))
-	flags.BoolVar(&f.yes, "yes", false, "release the selected ones instead of a dry run")
-	complete(cmd, "scope", scopes...)
-	complete(cmd, "name")
-	complete(cmd, "kind", holdKinds...)
-	return cmd
 }
 
-func (f *releaseFlags) release(cmd *cobra.Command, env environment, args []string) error {
-	filtered := f.filter.Scope+f.filter.Name+f.filter.Kind != ""
-	switch {
-	case len(args) == 1 && (filtered || f.yes):
-		return &usageError{errors.New("a hold id cannot be combined with filters or --yes: give one of them")}
-	case len(args) == 0 && !filtered:
-		return &usageError{errors.New("give a hold id, or a filter that selects holds, such as --scope packet")}
+func (t *call) releaseHold(ctx context.Context) error {
+	h, err := t.staff.ReleaseHold(ctx, t.args[0], t.why(), t.key())
+	if err := t.shown(err, func() error { return t.printHold(h) }); err != nil || h.Hold.ReleasedAt != nil {
+		return err
 	}
-	if len(args) == 0 && !f.yes && f.reason == "" {
-		f.reason = dryRunReason
-	}
-	return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
-		if len(args) == 0 {
-			return t.releaseHolds(ctx, wire.BulkRelease{Filter: f.filter, Reason: f.reason,
-				DryRun: !f.yes}, client.Key(f.idempotencyKey))
-		}
-		h, err := t.staff.ReleaseHold(ctx, args[0], wire.Reason{Reason: f.reason}, client.Key(f.idempotencyKey))
-		if err != nil {
-			return err
-		}
-		if err := t.printHold(h); err != nil || h.Hold.ReleasedAt != nil {
-			return err
-		}
-		return errNeedsApproval
-	})
+	return errNeedsApproval
 }
 
 // releaseHolds releases many holds and prints the result of each.
-func (t *staffCommand) releaseHolds(ctx context.Context, r wire.BulkRelease, key client.Key) error {
-	done, err := t.staff.ReleaseHolds(ctx, r, key)
+func (t *call) releaseHolds(ctx context.Context, r wire.BulkRelease) error {
+	done, err := t.staff.ReleaseHolds(ctx, r, t.key())
 	if err != nil {
 		return err
 	}
@@ -94,10 +69,7 @@ func (t *staffCommand) releaseHolds(ctx context.Context, r wire.BulkRelease, key
 	for _, item := range done.Items {
 		results[item.Result]++
 	}
-	if err := t.printReleased(done, results); err != nil || done.DryRun {
-		return err
-	}
-	return bulkError(results)
+	return bulkEnd(done.DryRun, results, t.printReleased(done, results))
 }
 
 // Results of a release of many, with resultSkipped.
@@ -106,7 +78,7 @@ const (
 	resultWaiting  = "waiting"
 )
 
-func (t *staffCommand) printReleased(done *wire.BulkReleased, results map[string]int) error {
+func (t *call) printReleased(done *wire.BulkReleased, results map[string]int) error {
 	if t.json {
 		return t.printAnswer()
 	}
@@ -115,18 +87,10 @@ func (t *staffCommand) printReleased(done *wire.BulkReleased, results map[string
 	}
 	show := newGrid(t.out, "hold", "scope", "name", "result", "asked by", "its release lets go")
 	for _, item := range done.Items {
-		result := item.Result
-		if result == resultSkipped {
-			result = "refused: " + optionalText(item.Code)
-		}
-		show.row(item.ID, item.Scope, item.Name, result, optionalText(item.AskedBy), releasesOf(item.Releases).What())
+		show.row(item.ID, item.Scope, item.Name, bulkResult(item.Result, item.Code), optionalText(item.AskedBy), releasesOf(item.Releases).What())
 	}
 	show.render()
-	more := ""
-	if done.More {
-		more = " More match: run the command again for the rest."
-	}
-	sum := releasesOf(done.Releases)
+	sum, more := releasesOf(done.Releases), bulkMore(done.More)
 	if done.DryRun {
 		return printf(t.out, "Selected: %d, %s (%s). Nothing was released; add --yes and --reason to release.%s\n", done.Count,
 			formatAmount(sum.Amount()), sum.What(), more)

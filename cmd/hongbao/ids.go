@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"hongbao/internal/access"
 	"hongbao/internal/packet"
@@ -99,27 +100,9 @@ func (f idForm) check(text string) error {
 }
 
 // flag declares a flag that takes an id of this form and stores it in to.
-func (f idForm) flag(cmd *cobra.Command, to *string, name, usage string) {
-	cmd.Flags().Var(&idFlag{f, to}, name, usage)
+func (f idForm) flag(flags *pflag.FlagSet, to *string, name, usage string) {
+	flags.Var(&parsedFlag{kind: "id", parse: func(text string) error {
+		*to = text
+		return f.check(text)
+	}}, name, usage)
 }
-
-// idFlag is the value of a flag that takes an id.
-type idFlag struct {
-	form idForm
-	to   *string
-}
-
-// Set implements pflag.Value.
-func (v *idFlag) Set(text string) error {
-	if err := v.form.check(text); err != nil {
-		return err
-	}
-	*v.to = text
-	return nil
-}
-
-// Type implements pflag.Value.
-func (v *idFlag) Type() string { return "id" }
-
-// String implements pflag.Value.
-func (v *idFlag) String() string { return *v.to }

@@ -1,11 +1,10 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
-
-	"github.com/spf13/cobra"
 
 	"hongbao/api"
 	"hongbao/internal/access"
@@ -19,11 +18,11 @@ type keyConfig struct {
 	Owner    string
 }
 
-func newKeysCommand(env environment) *cobra.Command {
-	group := &cobra.Command{
-		Use:   "keys",
-		Short: "Create, list, rotate, approve and revoke the API keys of apps and staff",
-		Long: fmt.Sprintf(`Create, list, rotate, approve and revoke the API keys of apps and staff. MySQL
+func keysCommand() command {
+	return command{
+		use:   "keys",
+		short: "Create, list, rotate, approve and revoke the API keys of apps and staff",
+		long: fmt.Sprintf(`Create, list, rotate, approve and revoke the API keys of apps and staff. MySQL
 holds only a hash of each token. Every API process follows a change within %v.
 
 For daily use: create, list, rotate, approve and revoke call the API's staff listener
@@ -35,59 +34,60 @@ For setup and emergencies: direct and ensure write to MySQL without an API key, 
 audit does not record them. Use them for the first two persons (an administrator, and a
 person who approves the administrator's keys), for an unattended installation, and when
 no administrator is left. token only prints a new token.`, api.DefaultRefresh),
-		Example: `  hongbao keys direct create --role admin --owner li-na    # first of all, once
+		example: `  hongbao keys direct create --role admin --owner li-na    # first of all, once
   hongbao keys direct create --role admin --owner wang-wei # approves li-na's keys
   export HONGBAO_ADMIN_KEY=...                             # what it printed
   hongbao keys create --role app --app mall --reason 'new backend'`,
-		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		sub: []command{keysCreate(), keysList(), keysRotate(), keysApprove(), keysRevoke(), keysDirect(), keysEnsure(), keysToken()},
 	}
-	group.AddCommand(newKeysCreateCommand(env), newKeysListCommand(env), newKeysRotateCommand(env), newKeysApproveCommand(env),
-		newKeysRevokeCommand(env), newKeysDirectCommand(env), newKeysEnsureCommand(env), newKeysTokenCommand(env))
-	return group
 }
 
-// newKeysDirectCommand returns the commands for an operator with MySQL access and without an administrator's key.
-func newKeysDirectCommand(env environment) *cobra.Command {
-	group := &cobra.Command{
-		Use:   "direct",
-		Short: "Create, list and revoke keys in MySQL, without the API and without audit",
-		Long: `Create, list and revoke keys in MySQL without the API: for the first key of an
+// keysDirect has the commands for an operator with MySQL access and without an administrator's key.
+func keysDirect() command {
+	return command{
+		use:   "direct",
+		short: "Create, list and revoke keys in MySQL, without the API and without audit",
+		long: `Create, list and revoke keys in MySQL without the API: for the first key of an
 administrator, and when none is left. The audit does not record these changes, and the
 last key of an administrator can be revoked. For daily use run
 "hongbao keys create|list|rotate|approve|revoke".`,
-		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	group.AddCommand(newDirectCreateCommand(env), newDirectListCommand(env), newDirectRevokeCommand(env))
-	return group
-}
-
-func newDirectCreateCommand(env environment) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "create",
-		Short: "Create a key and print its token, once",
-		Long: `Create a key. Its token is printed once to standard output and cannot be read again.
+		sub: []command{
+			{
+				use:   "create",
+				short: "Create a key and print its token, once",
+				long: `Create a key. Its token is printed once to standard output and cannot be read again.
 An app may have several keys, so that a new one can be rolled out before the old one is
 revoked. Use the same owner name for all keys of a member of staff: approvals compare
 owners.`,
-		Example: `  hongbao keys direct create --role admin --owner li-na
+				example: `  hongbao keys direct create --role admin --owner li-na
   hongbao keys direct create --role app --app mall`,
-		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := readConfig(cmd, cmdKeysDirectCreate, env)
-			if err != nil {
-				return err
-			}
-			cfg := keyConfig{MySQLDSN: c.secret("mysql-dsn"), Role: access.Role(c.text("role")), App: c.text("app"), Owner: c.text("owner")}
-			if cfg, err = cfg.complete(); err != nil {
-				return &usageError{err}
-			}
-			return createKey(cmd.Context(), cfg, cmd.OutOrStdout(), cmd.ErrOrStderr())
+				as: local(cmdKeysDirectCreate),
+				run: func(ctx context.Context, t *call) error {
+					c := t.config
+					cfg, err := keyConfig{MySQLDSN: c.secret("mysql-dsn"), Role: access.Role(c.text("role")), App: c.text("app"),
+						Owner: c.text("owner")}.complete()
+					if err != nil {
+						return &usageError{err}
+					}
+					return createKey(ctx, cfg, t.out, t.notes)
+				},
+			},
+			{
+				use: "list", short: "List all keys, also revoked ones, without their tokens", as: local(cmdKeysDirectList),
+				run: func(ctx context.Context, t *call) error { return listKeys(ctx, t.config.secret("mysql-dsn"), t.out) },
+			},
+			{
+				use:   "revoke <id>",
+				short: "Revoke a key for good",
+				long: `Revoke a key for good. Give its id from "hongbao keys direct list" (the third part of
+hb_role_id_secret), or a whole leaked token. Repeating it changes nothing.`,
+				args: keyID.arg, as: local(cmdKeysDirectList),
+				run: func(ctx context.Context, t *call) error {
+					return revokeKey(ctx, t.config.secret("mysql-dsn"), idOfKey(t.args[0]), t.out)
+				},
+			},
 		},
 	}
-	addSettings(cmd, cmdKeysDirectCreate)
-	return cmd
 }
 
 // complete sets the owner of an app's key and refuses contradictory settings.
@@ -105,89 +105,41 @@ func (c keyConfig) complete() (keyConfig, error) {
 	return c, nil
 }
 
-func newKeysEnsureCommand(env environment) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "ensure",
-		Short: "Create the keys of given tokens unless they exist",
-		Long: `Create the keys of given tokens unless they exist, and the apps of those with role app.
+func keysEnsure() command {
+	return command{
+		use:   "ensure",
+		short: "Create the keys of given tokens unless they exist",
+		long: `Create the keys of given tokens unless they exist, and the apps of those with role app.
 Repeating it changes nothing. The token holds the role; the owner of a token with role
 app is the app's id. A revoked key stays revoked. The command fails when a key exists
 with another owner or token.
 
 Use it for unattended installations, such as docker-compose.yml. Otherwise prefer
 "hongbao keys direct create", which generates a token that no file holds.`,
-		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := readConfig(cmd, cmdKeysEnsure, env)
-			if err != nil {
-				return err
-			}
-			tokens, err := parseTokens(c.text("keys"))
+		as: local(cmdKeysEnsure),
+		run: func(ctx context.Context, t *call) error {
+			tokens, err := parseTokens(t.config.text("keys"))
 			if err != nil {
 				return &usageError{err}
 			}
-			return ensureTokens(cmd.Context(), c.secret("mysql-dsn"), tokens, cmd.OutOrStdout())
+			return ensureTokens(ctx, t.config.secret("mysql-dsn"), tokens, t.out)
 		},
 	}
-	addSettings(cmd, cmdKeysEnsure)
-	return cmd
 }
 
-func newKeysTokenCommand(env environment) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "token",
-		Short: "Print a new token without storing anything",
-		Long: `Print a new token, for configuration files that are written before there is a database.
+func keysToken() command {
+	return command{
+		use:   "token",
+		short: "Print a new token without storing anything",
+		long: `Print a new token, for configuration files that are written before there is a database.
 The token is valid once "hongbao keys ensure" has created its key.`,
-		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := readConfig(cmd, cmdKeysToken, env)
-			if err != nil {
-				return err
-			}
-			token, _ := access.NewToken(access.Role(c.text("role")))
-			_, err = fmt.Fprintln(cmd.OutOrStdout(), token)
+		as: local(cmdKeysToken),
+		run: func(_ context.Context, t *call) error {
+			token, _ := access.NewToken(access.Role(t.config.text("role")))
+			_, err := fmt.Fprintln(t.out, token)
 			return err
 		},
 	}
-	addSettings(cmd, cmdKeysToken)
-	return cmd
-}
-
-func newDirectListCommand(env environment) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List all keys, also revoked ones, without their tokens",
-		Args:  noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := readConfig(cmd, cmdKeysDirectList, env)
-			if err != nil {
-				return err
-			}
-			return listKeys(cmd.Context(), c.secret("mysql-dsn"), cmd.OutOrStdout())
-		},
-	}
-	addSettings(cmd, cmdKeysDirectList)
-	return cmd
-}
-
-func newDirectRevokeCommand(env environment) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "revoke <id>",
-		Short: "Revoke a key for good",
-		Long: `Revoke a key for good. Give its id from "hongbao keys direct list" (the third part of
-hb_role_id_secret), or a whole leaked token. Repeating it changes nothing.`,
-		Args: keyID.arg,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := readConfig(cmd, cmdKeysDirectList, env)
-			if err != nil {
-				return err
-			}
-			return revokeKey(cmd.Context(), c.secret("mysql-dsn"), idOfKey(args[0]), cmd.OutOrStdout())
-		},
-	}
-	addSettings(cmd, cmdKeysDirectList)
-	return cmd
 }
 
 // ensuredToken is a token whose key has to exist.

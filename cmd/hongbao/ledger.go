@@ -3,28 +3,21 @@ package main
 import (
 	"context"
 	"io"
-	"log/slog"
 	"maps"
 	"slices"
 
-	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"hongbao/internal/staff"
 	"hongbao/internal/store"
 )
 
-func newLedgerCommand(env environment) *cobra.Command {
-	group := &cobra.Command{
-		Use:   "ledger",
-		Short: "Verify the ledger",
-		Args:  noArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	var asJSON bool
-	verify := &cobra.Command{
-		Use:   "verify",
-		Short: "Verify every transfer, payment and packet against the rules of the ledger",
-		Long: `Verify every transfer, payment and packet against the rules of the ledger. The command
+func ledgerCommand() command {
+	asJSON := false
+	verify := command{
+		use:   "verify",
+		short: "Verify every transfer, payment and packet against the rules of the ledger",
+		long: `Verify every transfer, payment and packet against the rules of the ledger. The command
 reads one snapshot of MySQL in pages, takes no locks and changes nothing: run it at any
 time, also on a replica.
 
@@ -44,46 +37,39 @@ Money that moved twice (suspense) and open breaks are reported but are no violat
 the ledger records them correctly, and staff has to act.
 
 Exit code: 0 no violation; 1 violations, each reported.`,
-		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := readConfig(cmd, cmdLedger, env)
-			if err != nil {
-				return err
-			}
-			return verifyLedger(cmd.Context(), c.secret("mysql-dsn"), cmd.OutOrStdout(), asJSON)
+		as: local(cmdLedger),
+		flags: func(flags *pflag.FlagSet) {
+			flags.BoolVar(&asJSON, "json", false, "print each violation, then the summary, as one JSON object per line")
+		},
+		run: func(ctx context.Context, t *call) error {
+			return verifyLedger(ctx, t.config.secret("mysql-dsn"), t.out, asJSON)
 		},
 	}
-	verify.Flags().BoolVar(&asJSON, "json", false, "print each violation, then the summary, as one JSON object per line")
-	addSettings(verify, cmdLedger)
-	group.AddCommand(verify)
-	return group
+	return command{use: "ledger", short: "Verify the ledger", sub: []command{verify}}
 }
 
 // verifyLedger prints violations as it finds them: there may be many.
 func verifyLedger(ctx context.Context, dsn Secret, out io.Writer, asJSON bool) error {
-	db, err := openMigrated(ctx, store.Config{DSN: dsn.Reveal(), MaxOpenConns: 1}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		return err
-	}
-	defer func() { _ = db.Close() }()
-	found, err := db.VerifyLedger(ctx, func(v staff.Violation) error {
-		if asJSON {
-			return encodeJSON(out, v)
+	return withStore(ctx, dsn, func(db *store.Store) error {
+		found, err := db.VerifyLedger(ctx, func(v staff.Violation) error {
+			if asJSON {
+				return encodeJSON(out, v)
+			}
+			return printf(out, "VIOLATION %s: packet %s %s: %s\n", v.Rule, v.PacketID, v.Subject, v.Detail)
+		})
+		if err != nil {
+			return err
 		}
-		return printf(out, "VIOLATION %s: packet %s %s: %s\n", v.Rule, v.PacketID, v.Subject, v.Detail)
-	})
-	if err != nil {
+		if asJSON {
+			err = encodeJSON(out, found)
+		} else {
+			err = showVerified(out, found)
+		}
+		if err == nil && found.ViolationCount() > 0 {
+			err = errReported
+		}
 		return err
-	}
-	if asJSON {
-		err = encodeJSON(out, found)
-	} else {
-		err = showVerified(out, found)
-	}
-	if err == nil && found.ViolationCount() > 0 {
-		err = errReported
-	}
-	return err
+	})
 }
 
 func showVerified(out io.Writer, v staff.VerifyReport) error {

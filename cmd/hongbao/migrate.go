@@ -1,8 +1,6 @@
 package main
 
-import (
-	"github.com/spf13/cobra"
-)
+import "context"
 
 // migrateAction is an action on the schema.
 type migrateAction string
@@ -19,37 +17,18 @@ type migrateConfig struct {
 	MySQLDSN Secret
 }
 
-func newMigrateCommand(env environment) *cobra.Command {
-	group := &cobra.Command{
-		Use:   "migrate",
-		Short: "Migrate the database schema",
-		Args:  noArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+func migrateCommand() command {
+	step := func(action migrateAction, short string) command {
+		return command{use: string(action), short: short, as: local(cmdMigrate), run: func(ctx context.Context, t *call) error {
+			return runMigrate(ctx, migrateConfig{Action: action, MySQLDSN: t.config.secret("mysql-dsn")}, t.out, t.config.logger(t.notes))
+		}}
 	}
-	actions := []struct {
-		action migrateAction
-		short  string
-	}{
-		{migrateUp, "Apply all missing migrations"},
-		{migrateDown, "Roll back the last migration; the data in its tables is lost"},
-		{migrateStatus, "List the migrations and the times at which they were applied"},
+	return command{
+		use: "migrate", short: "Migrate the database schema",
+		sub: []command{
+			step(migrateUp, "Apply all missing migrations"),
+			step(migrateDown, "Roll back the last migration; the data in its tables is lost"),
+			step(migrateStatus, "List the migrations and the times at which they were applied"),
+		},
 	}
-	for _, a := range actions {
-		cmd := &cobra.Command{
-			Use:   string(a.action),
-			Short: a.short,
-			Args:  noArgs,
-			RunE: func(cmd *cobra.Command, _ []string) error {
-				c, err := readConfig(cmd, cmdMigrate, env)
-				if err != nil {
-					return err
-				}
-				cfg := migrateConfig{Action: a.action, MySQLDSN: c.secret("mysql-dsn")}
-				return runMigrate(cmd.Context(), cfg, cmd.OutOrStdout(), c.logger(cmd.ErrOrStderr()))
-			},
-		}
-		addSettings(cmd, cmdMigrate)
-		group.AddCommand(cmd)
-	}
-	return group
 }

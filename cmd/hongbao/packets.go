@@ -2,27 +2,23 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"hongbao/client"
 	"hongbao/internal/money"
-	"hongbao/internal/visible"
 	"hongbao/wire"
 )
 
-// newPacketsCommand returns the packet commands of apps, for trying the API by hand and in scripts, and of staff.
-func newPacketsCommand(env environment) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "packets",
-		Short: "Create, list, show, grab and watch packets as an app; list and recall packets as staff",
-		Long: `Create, list, show, grab and watch packets through the API with the key of an app. In a
+// packetsCommand has the packet commands of apps, for trying the API by hand and in scripts, and of staff.
+func packetsCommand() command {
+	return command{
+		use:   "packets",
+		short: "Create, list, show, grab and watch packets as an app; list and recall packets as staff",
+		long: `Create, list, show, grab and watch packets through the API with the key of an app. In a
 second terminal beside "hongbao dev":
 
   . .hongbao/dev.env
@@ -31,163 +27,129 @@ second terminal beside "hongbao dev":
 
 "recall" and "show --staff" are for staff and cover the packets of every app, and so does
 "list" with the key of staff. They need a key of operations or finance: HONGBAO_STAFF_URL
-and HONGBAO_OPS_KEY.
+and HONGBAO_OPS_KEY. "hongbao staff packets" has the same commands.
 
 Write amounts in fen (100 fen = ¥1); tables show yuan. --json prints the API's response
 instead of tables, also of a refusal.`,
-		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		sub: []command{packetsCreate(), packetsShow(), packetsClaims(), packetsGrab(), packetsWatch(), packetsList(), packetsRecall()},
 	}
-	cmd.AddCommand(
-		newPacketsCreateCommand(env),
-		newPacketsShowCommand(env),
-		newPacketsClaimsCommand(env),
-		newPacketsGrabCommand(env),
-		newPacketsWatchCommand(env),
-		newPacketsListCommand(env),
-		newPacketsRecallCommand(env),
-	)
-	return cmd
 }
 
-// appCommand is one run of an app's command: the API client and the outputs.
-type appCommand struct {
-	client *client.Client
-	out    io.Writer
-	notes  io.Writer // remarks; out gets the result alone
-	json   bool
-	answer func() []byte // the last answer of the API
+// shownClaims is the number of claims that "show" lists.
+const shownClaims = 20
+
+func packetsShow() command {
+	staff := false
+	return command{
+		use:   "show <packet id>",
+		short: "Show a packet and its newest claims",
+		long: `Show a packet and its newest 20 claims. --json prints the packet alone, as input of
+"hongbao verify". --staff shows a packet of any app, with its payouts by status and its
+refunds.`,
+		example: "  hongbao packets show 97h0uojo11oljc4bchnk\n  hongbao packets show --staff 97h0uojo11oljc4bchnk",
+		args:    packetID.arg, complete: ownPackets, as: callerApp, or: callerOps,
+		flags: func(flags *pflag.FlagSet) {
+			flags.BoolVar(&staff, "staff", false, "show a packet of any app as staff, with --staff-url and --ops-key instead of --url and "+
+				"--app-key")
+		},
+		choose: func(*call) (caller, error) {
+			if staff {
+				return callerOps, nil
+			}
+			return callerApp, nil
+		},
+		run: func(ctx context.Context, t *call) error {
+			if staff {
+				return t.showStaffPacket(ctx)
+			}
+			return t.showPacket(ctx)
+		},
+	}
 }
 
-// appFlags are the flags, besides settings, of every app command about packets or campaigns.
-type appFlags struct {
-	json    bool
-	timeout time.Duration
-}
-
-// addAppFlags declares settings and common flags; timeout is the default of --timeout, 0 = none.
-func addAppFlags(cmd *cobra.Command, f *appFlags, timeout time.Duration) {
-	addSettings(cmd, cmdPackets)
-	cmd.Flags().BoolVar(&f.json, "json", false, "print the API's response instead of tables")
-	cmd.Flags().DurationVar(&f.timeout, "timeout", timeout, "give up after this `duration`; 0 = never")
-}
-
-// run reads the settings, creates the client and calls work with the timeout.
-func (f *appFlags) run(cmd *cobra.Command, env environment, work func(context.Context, *appCommand) error, options ...client.Option) error {
-	c, err := readConfig(cmd, cmdPackets, env)
+func (t *call) showPacket(ctx context.Context) error {
+	p, err := t.app.Packet(ctx, t.args[0])
 	if err != nil {
 		return err
 	}
-	options = append([]client.Option{client.WithUserAgent("hongbao-cli/" + version)}, options...)
-	api, err := client.New(c.text("url"), c.secret("app-key").Reveal(), options...)
-	if err != nil {
-		return &usageError{err}
+	if err := t.printPacket(p); err != nil || t.json || p.ClaimedCount == 0 {
+		return err
 	}
-	defer api.Close()
-	ctx, cancel, err := within(cmd.Context(), f.timeout)
+	list, err := t.app.ListGrabs(ctx, p.ID, client.Page{Limit: shownClaims})
 	if err != nil {
 		return err
 	}
-	defer cancel()
-	ctx, answer := client.KeepAnswer(ctx)
-	t := &appCommand{client: api, answer: answer, out: cmd.OutOrStdout(), notes: cmd.ErrOrStderr(), json: f.json}
-	return t.problemText(work(ctx, t))
+	return printSome(t, list, claimColumns, claimRow, "The newest %d of %d. For all: hongbao packets claims %s\n", len(list.Items),
+		p.ClaimedCount, p.ID)
 }
 
-// within returns ctx with the timeout of --timeout; 0 = none.
-func within(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc, error) {
-	switch {
-	case timeout < 0:
-		return nil, nil, &usageError{fmt.Errorf("parse --timeout %q: write 0s or more; 0s = no limit", timeout)}
-	case timeout == 0:
-		return ctx, func() {}, nil
+func packetsClaims() command {
+	return command{
+		use:   "claims <packet id>",
+		short: "List all claims of a packet",
+		long: `List all claims of a packet, newest first. --json prints all pages as one,
+{"items":[...],"next_cursor":null}, as input of "hongbao verify --claims".`,
+		args: packetID.arg, complete: ownPackets, as: callerApp, timeout: 10 * time.Minute,
+		run: func(ctx context.Context, t *call) error {
+			return printList(t, pageFlags{all: true}, func(p client.Page) (*wire.List[wire.Claim], error) {
+				return t.app.ListGrabs(ctx, t.args[0], p)
+			}, claimColumns, claimRow)
+		},
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	return ctx, cancel, nil
 }
 
-// problemText shortens an API refusal to its code, detail and request id. With --json it prints the refusal too.
-func (t *appCommand) problemText(err error) error {
-	p, ok := errors.AsType[*client.Problem](err)
-	if !ok {
-		return err
+func packetsGrab() command {
+	var request wire.Grab
+	return command{
+		use:   "grab <packet id> --user <user>",
+		short: "Grab a share for a user",
+		long: `Grab a share for a user. A printed claim is on disk and will be paid. A repeated grab
+of the same user returns the same claim.`,
+		example: "  hongbao packets grab 97h0uojo11oljc4bchnk --user bob",
+		args:    packetID.arg, complete: ownPackets, as: callerApp,
+		flags: func(flags *pflag.FlagSet) {
+			flags.StringVar(&request.UserID, "user", "", "id of the `user` who grabs (required)")
+			flags.StringVar(&request.Nickname, "nickname", "", "display `name` of the user, stored with the claim")
+			flags.StringVar(&request.AvatarURL, "avatar-url", "", "`url` of the user's picture, stored with the claim")
+			flags.StringVar(&request.Recipient, "recipient", "", "`account` that is paid; default: the user id")
+			flags.StringVar(&request.Ticket, "ticket", "", "`ticket` that the app signed for this user, if the packet requires one")
+		},
+		run: func(ctx context.Context, t *call) error {
+			if request.UserID == "" {
+				return &usageError{missingFlag("user")}
+			}
+			c, err := t.app.Grab(ctx, t.args[0], request)
+			return t.shown(err, func() error {
+				verb := "won"
+				if c.Replayed {
+					verb = "had won"
+				}
+				return printf(t.out, "%s %s %s: share %d, payout %s is %s\n", c.UserID, verb, formatAmount(c.Amount), c.ShareIndex,
+					c.Payout.ID, c.Payout.Status)
+			})
+		},
 	}
-	if t.json && json.Valid(p.Raw) {
-		if err := t.printRaw(p.Raw); err != nil {
-			return err
-		}
-	}
-	refusal := &problemError{p, p.Error()}
-	if p.RequestID != "" {
-		refusal.text = fmt.Sprintf("%v (request %s)", p, p.RequestID)
-	}
-	return withIdempotencyKey(refusal, err)
 }
-
-// withIdempotencyKey adds the idempotency key to an error whose outcome is unknown: a repeat with another key could act
-// twice.
-func withIdempotencyKey(refusal, err error) error {
-	call, called := errors.AsType[*client.CallError](err)
-	p, answered := errors.AsType[*client.Problem](err)
-	if !called || call.Tries == 0 || call.IdempotencyKey == "" || answered && p.Status < http.StatusInternalServerError &&
-		p.Code != wire.CodeRequestInProgress {
-		return refusal
-	}
-	return fmt.Errorf("%w\nthe outcome is unknown: run the command again with --idempotency-key %s", refusal, call.IdempotencyKey)
-}
-
-// problemError is a refusal whose text fits one line and is safe for a terminal.
-type problemError struct {
-	problem *client.Problem
-	text    string
-}
-
-func (p *problemError) Error() string { return visible.Text(p.text) }
-func (p *problemError) Unwrap() error { return p.problem }
-
-// printRaw prints JSON as received, on its own line, safe for a terminal.
-func (t *appCommand) printRaw(text []byte) error { return printJSON(t.out, text) }
-
-// printAnswer prints the last answer of the API as received.
-func (t *appCommand) printAnswer() error { return t.printRaw(t.answer()) }
 
 // printPacket prints a packet.
-func (t *appCommand) printPacket(p *wire.Packet) error {
+func (t *call) printPacket(p *wire.Packet) error {
 	if t.json {
 		return t.printAnswer()
 	}
-	show := newGrid(t.out)
-	for _, line := range [][]any{
-		{"packet", p.ID},
-		{"status", p.Status},
-		{"sender", p.SenderID},
-		{"total", formatAmount(p.TotalAmount)},
+	mayGrab, failure := "", ""
+	if p.Tickets {
+		mayGrab = byTicket
+	}
+	if p.Failure != nil {
+		failure = p.Failure.Code + ": " + p.Failure.Message
+	}
+	t.printFacts([][]any{{"packet", p.ID}, {"status", p.Status}, {"sender", p.SenderID}, {"total", formatAmount(p.TotalAmount)},
 		{"shares", fmt.Sprintf("%d, %s", p.ShareCount, splitText(p.Split, p.MinShare, p.MaxShare))},
 		{"claimed", fmt.Sprintf("%d, %s", p.ClaimedCount, formatAmount(p.ClaimedAmount))},
 		{"remaining", fmt.Sprintf("%d, %s", p.RemainingCount, formatAmount(p.RemainingAmount))},
-		{"refunded", formatAmount(p.RefundedAmount)},
-		{"opens", formatTime(p.OpensAt)},
-		{"expires", formatTime(p.ExpiresAt)},
-	} {
-		show.row(line...)
-	}
-	if p.Tickets {
-		show.row("may grab", byTicket)
-	}
-	if p.ClosedAt != nil {
-		show.row("closed", formatTime(*p.ClosedAt))
-	}
-	if p.Failure != nil {
-		show.row("failure", p.Failure.Code+": "+p.Failure.Message)
-	}
-	if p.Greeting != "" {
-		show.row("greeting", p.Greeting)
-	}
-	show.row("commitment", p.Fairness.Commitment)
-	if p.Fairness.Seed != nil {
-		show.row("seed", *p.Fairness.Seed)
-	}
-	show.render()
+		{"refunded", formatAmount(p.RefundedAmount)}, {"opens", formatTime(p.OpensAt)}, {"expires", formatTime(p.ExpiresAt)},
+		{"may grab", mayGrab}, {"closed", formatOptionalTime(p.ClosedAt)}, {"failure", failure}, {"greeting", p.Greeting},
+		{"commitment", p.Fairness.Commitment}, {"seed", optionalText(p.Fairness.Seed)}})
 	return nil
 }
 
@@ -204,9 +166,6 @@ func splitText(split wire.Split, least money.Fen, most *money.Fen) string {
 
 var claimColumns = []any{"share", "user", "amount", "claimed", "payout", "luck"}
 
-// claimTable starts a table of claims.
-func claimTable(out io.Writer) *grid { return newGrid(out, claimColumns...) }
-
 func claimRow(c *wire.Claim) []any {
 	luck := ""
 	if c.BestLuck {
@@ -215,47 +174,15 @@ func claimRow(c *wire.Claim) []any {
 	return []any{c.ShareIndex, c.UserID, formatYuan(c.Amount), formatTime(c.ClaimedAt), c.Payout.Status, luck}
 }
 
-// formatYuan formats an amount in yuan with the currency sign.
-func formatYuan(f money.Fen) string { return "¥" + f.String() }
-
-// formatAmount formats an amount in yuan and in fen.
-func formatAmount(f money.Fen) string { return fmt.Sprintf("%s (%s fen)", formatYuan(f), f.Digits()) }
-
-// formatTime formats a time, of the API or of Go.
-func formatTime(at interface{ Local() time.Time }) string {
-	return at.Local().Format("2006-01-02 15:04:05")
+// ownPackets completes the newest packets of the app.
+func ownPackets(ctx context.Context, t *call) ([]cobra.Completion, error) {
+	list, err := t.app.ListPackets(ctx, client.PacketFilter{}, newest)
+	return completions(list, err, func(p *wire.Packet) (string, string) { return p.ID, aboutPacket(p) })
 }
 
-// completePackets completes the newest packets of the app.
-func completePackets(env environment) cobra.CompletionFunc {
-	return completeOwn(env, func(ctx context.Context, t *appCommand) (found []cobra.Completion, err error) {
-		list, err := t.client.ListPackets(ctx, client.PacketFilter{}, client.Page{Limit: 20})
-		if err != nil {
-			return nil, err
-		}
-		for _, p := range list.Items {
-			about := fmt.Sprintf("%s, %s of %s, %d of %d claimed", p.Status, formatYuan(p.TotalAmount), p.SenderID, p.ClaimedCount, p.ShareCount)
-			found = append(found, cobra.CompletionWithDesc(p.ID, about))
-		}
-		return found, nil
-	})
+// aboutPacket describes a packet in a completion.
+func aboutPacket(p *wire.Packet) string {
+	return fmt.Sprintf("%s, %s of %s, %s claimed", p.Status, formatYuan(p.TotalAmount), p.SenderID, claimedText(p))
 }
 
-// completeOwn completes the first argument with the results of find. Errors complete nothing: a shell waits for the
-// answer.
-func completeOwn(env environment, find func(context.Context, *appCommand) ([]cobra.Completion, error)) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, _ string) (found []cobra.Completion, _ cobra.ShellCompDirective) {
-		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		quick := appFlags{timeout: 2 * time.Second}
-		err := quick.run(cmd, env, func(ctx context.Context, t *appCommand) (err error) {
-			found, err = find(ctx, t)
-			return err
-		}, client.WithRetry(client.Retry{Tries: 1}))
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveError
-		}
-		return found, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
-	}
-}
+func claimedText(p *wire.Packet) string { return fmt.Sprintf("%d of %d", p.ClaimedCount, p.ShareCount) }

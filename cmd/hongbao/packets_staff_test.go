@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -37,7 +38,13 @@ func TestStaffPackets(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &detail); err != nil || detail.ID != id || len(detail.Payouts) != 1 {
 		t.Errorf("%v: %s", err, out)
 	}
-	_, errs := d.sh(exitUsage, "packets", "recall", id)
+	for _, line := range [][]string{{"list", "--status", "open"}, {"show", id}} {
+		out, _ = d.sh(exitOK, slices.Concat([]string{"staff", "packets"}, line)...)
+		contains(t, out, id, "mall")
+	}
+	_, errs := d.sh(exitUsage, "staff", "packets", "recall", id)
+	contains(t, errs, "--reason is required")
+	_, errs = d.sh(exitUsage, "packets", "recall", id)
 	contains(t, errs, "--reason is required")
 	_, errs = d.shAs(d.as("HONGBAO_OPS_KEY", d.auditor), exitRefused, "packets", "recall", id, "--reason", "r")
 	contains(t, errs, "forbidden")

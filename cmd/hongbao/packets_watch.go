@@ -8,32 +8,23 @@ import (
 	"io"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"hongbao/client"
 	"hongbao/wire"
 )
 
-func newPacketsWatchCommand(env environment) *cobra.Command {
-	var f appFlags
-	cmd := &cobra.Command{
-		Use:   "watch <packet id>",
-		Short: "Follow a packet until it is closed",
-		Long: `Follow a packet until it is closed: a live bar on a terminal, otherwise one line (with
+func packetsWatch() command {
+	return command{
+		use:   "watch <packet id>",
+		short: "Follow a packet until it is closed",
+		long: `Follow a packet until it is closed: a live bar on a terminal, otherwise one line (with
 --json the packet) per change. The command retries while the API is unreachable.
 
 Exit code: 0 closed with every share claimed; 3 closed with shares left, which were
 refunded to the sender; 1 the charge was declined, or watching failed; 2 wrong
 arguments.`,
-		Args:              packetID.arg,
-		ValidArgsFunction: completePackets(env),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.run(cmd, env, func(ctx context.Context, t *appCommand) error { return t.watch(ctx, args[0]) },
-				client.WithRetry(client.Retry{Tries: watchTries}))
-		},
+		args: packetID.arg, complete: ownPackets, as: callerApp, timeout: noTimeout, retry: client.Retry{Tries: watchTries},
+		run: func(ctx context.Context, t *call) error { return t.watch(ctx, t.args[0]) },
 	}
-	addAppFlags(cmd, &f, 0)
-	return cmd
 }
 
 const (
@@ -50,7 +41,7 @@ type packetView interface {
 	end()
 }
 
-func (t *appCommand) newView(p *wire.Packet) packetView {
+func (t *call) newView(p *wire.Packet) packetView {
 	switch {
 	case t.json:
 		return jsonView{t.out, t.answer}
@@ -60,8 +51,8 @@ func (t *appCommand) newView(p *wire.Packet) packetView {
 	return lineView{t.out}
 }
 
-func (t *appCommand) watch(ctx context.Context, id string) error {
-	p, err := t.client.Packet(ctx, id)
+func (t *call) watch(ctx context.Context, id string) error {
+	p, err := t.app.Packet(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -74,7 +65,7 @@ func (t *appCommand) watch(ctx context.Context, id string) error {
 		if err := sleep(ctx, pause); err != nil {
 			return fmt.Errorf("packet %s is still %s: %w", p.ID, p.Status, err)
 		}
-		next, err := t.client.Packet(ctx, id)
+		next, err := t.app.Packet(ctx, id)
 		if err != nil {
 			return err
 		}
@@ -92,7 +83,7 @@ func (t *appCommand) watch(ctx context.Context, id string) error {
 }
 
 // printOutcome prints how a packet ended and returns the error of its exit code.
-func (t *appCommand) printOutcome(p *wire.Packet) error {
+func (t *call) printOutcome(p *wire.Packet) error {
 	if p.Status == wire.PacketRejected {
 		if p.Failure != nil {
 			return fmt.Errorf("packet %s was rejected: %s: %s", p.ID, p.Failure.Code, p.Failure.Message)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"hongbao/client"
 	"hongbao/wire"
@@ -14,21 +15,19 @@ import (
 
 // retryFlags are the flags of "payouts retry" and "refunds retry", for one and for many.
 type retryFlags struct {
-	staffFlags
-	of     retryKind
-	filter filterFlags
-	yes    bool
-	dryRun bool
-	// evidence is that of one retry of a payment that is not final.
-	evidence string
+	of       payments
+	filter   client.PayoutFilter
+	yes      bool
+	dryRun   bool
+	evidence string // of one retry of a payment that is not final
 }
 
-func newPayoutsRetryCommand(env environment) *cobra.Command {
-	f := newRetryFlags(payoutRetries)
-	cmd := &cobra.Command{
-		Use:   "retry <payout id> --reason <text> | retry --failure-code <code> ...",
-		Short: "Retry a payout, or all payouts that filters select",
-		Long: `Retry a failed or returned payout. The provider is queried about every earlier order
+func payoutsRetry() command {
+	f := retryFlags{of: payouts}
+	return f.command(command{
+		use:   "retry <payout id> --reason <text> | retry --failure-code <code> ...",
+		short: "Retry a payout, or all payouts that filters select",
+		long: `Retry a failed or returned payout. The provider is queried about every earlier order
 number before anything is sent. From the installation's approval amount on, a second
 person has to approve first.
 
@@ -42,72 +41,89 @@ payouts, their order numbers (the same or a new one, and why) and those that nee
 approval. With --yes each listed payout is retried once; payouts that fail later are not
 included. After an interruption run the command again with the --idempotency-key that it
 prints.`,
-		Example: `  hongbao payouts retry p3q5k9v0c1m7e2u8h4r6t0003 --reason 'account unfrozen, ticket 4711'
+		example: `  hongbao payouts retry p3q5k9v0c1m7e2u8h4r6t0003 --reason 'account unfrozen, ticket 4711'
   hongbao payouts retry p3q5k9v0c1m7e2u8h4r6t0003 --reason 'in progress for a year' --evidence 'letter of the provider'
   hongbao payouts retry --failure-code account_frozen --older-than 1h
   hongbao payouts retry --failure-code account_frozen --older-than 1h --reason 'bank has unfrozen them' --yes`,
-		ValidArgsFunction: completePayouts(env, &f.staffFlags),
-	}
-	return f.command(cmd, env)
+	})
 }
 
-func newRetryFlags(of retryKind) *retryFlags {
-	f := &retryFlags{staffFlags: newFinanceFlags(), of: of}
-	f.timeout = time.Hour // for many payouts
-	return f
+func refundsRetry() command {
+	f := retryFlags{of: refunds}
+	return f.command(command{
+		use:   "retry <refund id> --reason <text> | retry --failure-code <code> ...",
+		short: "Retry a refund, or all refunds that filters select",
+		long: `Retry a failed or returned refund. The provider is queried about every earlier order
+number before anything is sent. Without an id the command retries all refunds that the
+filters select, like "hongbao payouts retry": without --yes it is a dry run.`,
+		example: `  hongbao refunds retry r3q5k9v0c1m7e2u8h4r6t0000 --reason 'sender has opened the account again'
+  hongbao refunds retry --failure-code account_frozen
+  hongbao refunds retry --failure-code account_frozen --reason 'bank has unfrozen them' --yes`,
+	})
 }
 
 // command adds the common flags and actions of retries to a command.
-func (f *retryFlags) command(cmd *cobra.Command, env environment) *cobra.Command {
-	cmd.Args = func(cmd *cobra.Command, args []string) error {
+func (f *retryFlags) command(c command) command {
+	c.as, c.writes, c.timeout, c.complete = callerFinance, true, time.Hour, f.of.failed // an hour for many payments
+	c.args = optional(f.of.id.arg)
+	c.choose, c.dry, c.run = f.check, f.dry, f.retry
+	c.flags = func(flags *pflag.FlagSet) {
+		filterFlags(flags, &f.filter)
+		flags.StringVar(&f.evidence, "evidence", "", "evidence that the earlier order numbers will not pay; with an id")
+		flags.BoolVar(&f.yes, "yes", false, "retry the selected ones instead of a dry run")
+		flags.BoolVar(&f.dryRun, "dry-run", false, "show the effect without deciding; default without an id, unless --yes is set")
+	}
+	return c
+}
+
+// optional accepts no argument, or those that check accepts.
+func optional(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return nil
 		}
-		return f.of.id.arg(cmd, args)
+		return check(cmd, args)
 	}
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return f.retry(cmd, env, args) }
-	f.add(cmd, true)
-	f.filter.add(cmd)
-	flags := cmd.Flags()
-	flags.StringVar(&f.evidence, "evidence", "", "evidence that the earlier order numbers will not pay; with an id")
-	complete(cmd, "evidence")
-	flags.BoolVar(&f.yes, "yes", false, "retry the selected ones instead of a dry run")
-	flags.BoolVar(&f.dryRun, "dry-run", false, "show the effect without deciding; default without an id, unless --yes is set")
-	return cmd
 }
 
-func (f *retryFlags) retry(cmd *cobra.Command, env environment, args []string) error {
-	given := f.filter.given(cmd)
-	want, err := f.filter.read(cmd)
+func (f *retryFlags) dry(t *call) bool { return f.dryRun || len(t.args) == 0 && !f.yes }
+
+func (f *retryFlags) retry(ctx context.Context, t *call) error {
+	r := retrier{t, f.of}
+	switch {
+	case len(t.args) == 0:
+		return r.retryMany(ctx, f.filter, t.idempotencyKey, f.dry(t))
+	case f.dry(t):
+		return r.previewOne(ctx, t.args[0])
+	}
+	done, err := f.of.retry(ctx, t.staff, t.args[0], wire.Retry{Reason: t.reason, Evidence: f.evidence}, t.key())
 	if err != nil {
 		return err
 	}
+	return t.printDecision(done)
+}
+
+// check checks the flags against each other.
+func (f *retryFlags) check(t *call) (caller, error) {
+	given, one := givenFilters(t), len(t.args) == 1
+	err := checkFilter(t, &f.filter)
 	switch {
+	case err != nil:
 	case f.yes && f.dryRun:
-		return &usageError{errors.New("--yes and --dry-run contradict each other: give one of them")}
-	case len(args) == 1 && len(given) > 0:
-		return &usageError{fmt.Errorf("%s cannot be combined with an id: give one of them", given[0])}
-	case len(args) == 0 && f.evidence != "":
-		return &usageError{errors.New("--evidence is about one payment: give its id")}
-	case len(args) == 0 && want.Status != "" && !retryable(want.Status):
-		return &usageError{fmt.Errorf("--status %s: only failed, returned and unknown %s can be paid again", want.Status, f.of.many)}
-	case len(args) == 0 && len(given) == 0:
-		return &usageError{fmt.Errorf("give an id, or a filter that selects %s, such as --status failed", f.of.many)}
+		err = errors.New("--yes and --dry-run contradict each other: give one of them")
+	case one && len(given) > 0:
+		err = fmt.Errorf("%s cannot be combined with an id: give one of them", given[0])
+	case !one && f.evidence != "":
+		err = errors.New("--evidence is about one payment: give its id")
+	case !one && f.filter.Status != "" && !retryable(f.filter.Status):
+		err = fmt.Errorf("--status %s: only failed, returned and unknown %s can be paid again", f.filter.Status, f.of.many)
+	case !one && len(given) == 0:
+		err = fmt.Errorf("give an id, or a filter that selects %s, such as --status failed", f.of.many)
 	}
-	dry := f.dryRun || len(args) == 0 && !f.yes
-	if dry && f.reason == "" {
-		f.reason = dryRunReason
+	if err != nil {
+		return caller{}, &usageError{err}
 	}
-	return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
-		r := retrier{t, f.of}
-		switch {
-		case len(args) == 0:
-			return r.retryMany(ctx, want, f.idempotencyKey, dry)
-		case dry:
-			return r.previewOne(ctx, args[0])
-		}
-		return f.of.decide(ctx, t, args[0], wire.Retry{Reason: f.reason, Evidence: f.evidence}, client.Key(f.idempotencyKey))
-	})
+	return callerFinance, nil
 }
 
 // retryable reports whether a status may permit a retry.

@@ -110,7 +110,7 @@ func (d *staffStack) testList(t *testing.T) {
 			paid["bob"]: "not an order number",
 		"--older-than 1500ms": "whole seconds", "--amount-min -1": "below zero", "--amount-min 5 --amount-max 4": "matches nothing",
 		"--amount-max 0": "matches nothing", "--limit 0": "write a number from 1 to 200", "--limit 201": "write a number from 1 to 200",
-		"--failure-code 冻": "visible ASCII", "extra": "takes no arguments", "--status lost --packet x": "not the id",
+		"--failure-code 冻": "visible ASCII", "extra": "takes no arguments", "--packet x --status lost": "not the id",
 	} {
 		if _, errs := d.shAs(d.as("HONGBAO_STAFF_URL", "http://127.0.0.1:1"), exitUsage,
 			append([]string{"payouts", "list"}, strings.Fields(args)...)...); !strings.Contains(errs, says) {

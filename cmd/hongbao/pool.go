@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"hongbao/internal/fence"
 	"hongbao/internal/payout"
@@ -26,47 +26,37 @@ type poolConfig struct {
 	Temporal temporalConfig // for rebuild only
 }
 
-func newPoolCommand(env environment) *cobra.Command {
-	group := &cobra.Command{
-		Use:   "pool",
-		Short: "Show the lanes of the pool in Redis, and rebuild them from MySQL",
-		Args:  noArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	status := &cobra.Command{
-		Use:   "status",
-		Short: "Show open, shut and rebuilding lanes, and the last rebuilds",
-		Long: `Show open, shut and rebuilding lanes, and the last 20 rebuilds with the number of
+func poolCommand() command {
+	status := command{
+		use:   "status",
+		short: "Show open, shut and rebuilding lanes, and the last rebuilds",
+		long: `Show open, shut and rebuilding lanes, and the last 20 rebuilds with the number of
 acknowledged grabs that may be lost. The command reads Redis and MySQL directly and
 changes nothing. For a lane that is open in MySQL but has lost data in Redis it shows the
 state of Redis; API and workers shut such lanes.
 
 Exit code: 0 every lane is open; 1 some are not.`,
-		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := readConfig(cmd, cmdPoolStatus, env)
+		as: local(cmdPoolStatus),
+		run: func(ctx context.Context, t *call) error {
+			cfg, err := poolConfigOf(t.config)
 			if err != nil {
 				return err
 			}
-			cfg, err := poolConfigOf(c)
-			if err != nil {
-				return err
-			}
-			return poolStatus(cmd.Context(), cfg, cmd.OutOrStdout())
+			return poolStatus(ctx, cfg, t.out)
 		},
 	}
-	addSettings(status, cmdPoolStatus)
-	group.AddCommand(status, newRebuildCommand(env))
-	return group
+	return command{
+		use: "pool", short: "Show the lanes of the pool in Redis, and rebuild them from MySQL", sub: []command{status, poolRebuilds()},
+	}
 }
 
-func newRebuildCommand(env environment) *cobra.Command {
+func poolRebuilds() command {
 	var lane string
 	var all bool
-	rebuild := &cobra.Command{
-		Use:   "rebuild --lane <number> | --all",
-		Short: "Rebuild lanes of the pool from MySQL",
-		Long: `Rebuild lanes of the pool from MySQL, as workers do after Redis has lost data unless
+	return command{
+		use:   "rebuild --lane <number> | --all",
+		short: "Rebuild lanes of the pool from MySQL",
+		long: `Rebuild lanes of the pool from MySQL, as workers do after Redis has lost data unless
 HONGBAO_POOL_REBUILD is manual. Workers have to run: the rebuild waits for the hand-offs
 that Redis still holds and for the claims that Temporal is recording.
 
@@ -77,17 +67,17 @@ shut first and refuses grabs until it is rebuilt. A restored MySQL is refused: r
 A rebuild takes some seconds per lane. It may be interrupted and repeated.
 
 Exit code: 0 all selected lanes are open; 1 some stay shut, each with its cause.`,
-		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := readConfig(cmd, cmdPoolRebuild, env)
+		as: local(cmdPoolRebuild),
+		flags: func(flags *pflag.FlagSet) {
+			flags.StringVar(&lane, "lane", "", "`number` of the lane, from 0")
+			flags.BoolVar(&all, "all", false, "rebuild every lane that is shut")
+		},
+		run: func(ctx context.Context, t *call) error {
+			cfg, err := poolConfigOf(t.config)
 			if err != nil {
 				return err
 			}
-			cfg, err := poolConfigOf(c)
-			if err != nil {
-				return err
-			}
-			cfg.Temporal = c.temporal()
+			cfg.Temporal = t.config.temporal()
 			one := -1
 			if all == (lane != "") {
 				return &usageError{errors.New("give either --lane or --all")}
@@ -97,13 +87,9 @@ Exit code: 0 all selected lanes are open; 1 some stay shut, each with its cause.
 					return &usageError{fmt.Errorf("parse --lane %q: write a number from 0 to %d", lane, cfg.Redis.Lanes-1)}
 				}
 			}
-			return poolRebuild(cmd.Context(), cfg, one, cmd.OutOrStdout(), c.logger(cmd.ErrOrStderr()))
+			return poolRebuild(ctx, cfg, one, t.out, t.config.logger(t.notes))
 		},
 	}
-	rebuild.Flags().StringVar(&lane, "lane", "", "`number` of the lane, from 0")
-	rebuild.Flags().BoolVar(&all, "all", false, "rebuild every lane that is shut")
-	addSettings(rebuild, cmdPoolRebuild)
-	return rebuild
 }
 
 func poolConfigOf(c config) (poolConfig, error) {
@@ -163,8 +149,8 @@ func poolStatus(ctx context.Context, cfg poolConfig, out io.Writer) error {
 		case l.RebuiltAt.IsZero():
 			continue // never shut
 		}
-		t.row(l.Lane, l.State, l.Epoch, l.Reason, formatPoolTime(l.ShutAt), l.AckedSeq, redisLaneText(found, lacks), l.Lost,
-			formatPoolTime(l.RebuiltAt))
+		t.row(l.Lane, l.State, l.Epoch, l.Reason, formatUTC(l.ShutAt), l.AckedSeq, redisLaneText(found, lacks), l.Lost,
+			formatUTC(l.RebuiltAt))
 		shown++
 	}
 	if shown > 0 {
@@ -205,18 +191,11 @@ func showRebuilds(ctx context.Context, db *store.Store, out io.Writer) error {
 	t := newGrid(out, "rebuild", "lane", "epochs", "reason", "began (UTC)", "ended (UTC)", "grabs seen", "in Redis", "in MySQL", "lost",
 		"packets")
 	for _, b := range rebuilds {
-		t.row(b.ID, b.Lane, fmt.Sprintf("%d to %d", b.From, b.Epoch), b.Reason, formatPoolTime(b.StartedAt), formatPoolTime(b.EndedAt),
+		t.row(b.ID, b.Lane, fmt.Sprintf("%d to %d", b.From, b.Epoch), b.Reason, formatUTC(b.StartedAt), formatUTC(b.EndedAt),
 			b.Acked.Grabs, b.Found.Grabs, b.Recorded, b.Lost, b.Packets)
 	}
 	t.render()
 	return nil
-}
-
-func formatPoolTime(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return t.Format("2006-01-02 15:04:05")
 }
 
 // poolRebuild rebuilds one lane, or with a negative number all lanes that are shut.

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"log/slog"
 
-	"github.com/spf13/cobra"
-
 	"hongbao/internal/provider/sandbox"
 )
 
@@ -20,28 +18,15 @@ type providerConfig struct {
 	WebhookSecret Secret
 }
 
-func newProviderCommand(env environment) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "provider",
-		Short: "Serve the sandbox payment provider",
-		Args:  noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := readConfig(cmd, cmdProvider, env)
-			if err != nil {
-				return err
-			}
-			return runProvider(cmd.Context(), providerConfig{
-				Listen:        c.text("listen"),
-				DBPath:        c.text("db"),
-				APIKey:        c.secret("provider-key"),
-				Account:       c.text("provider-account"),
-				WebhookURL:    c.text("webhook-url"),
-				WebhookSecret: c.secret("sandbox-webhook-secret"),
-			}, c.logger(cmd.ErrOrStderr()))
-		},
-	}
-	addSettings(cmd, cmdProvider)
-	return cmd
+func providerCommand() command {
+	short := "Serve the sandbox payment provider"
+	return command{use: "provider", short: short, as: local(cmdProvider), run: func(ctx context.Context, t *call) error {
+		c := t.config
+		return runProvider(ctx, providerConfig{
+			Listen: c.text("listen"), DBPath: c.text("db"), APIKey: c.secret("provider-key"), Account: c.text("provider-account"),
+			WebhookURL: c.text("webhook-url"), WebhookSecret: c.secret("sandbox-webhook-secret"),
+		}, c.logger(t.notes))
+	}}
 }
 
 // runProvider serves until ctx ends.

@@ -5,130 +5,88 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"hongbao/client"
 	"hongbao/internal/payout"
-	"hongbao/internal/staff"
 	"hongbao/wire"
 )
 
-func newReconcileCommand(env environment) *cobra.Command {
-	group := &cobra.Command{
-		Use:   "reconcile",
-		Short: "Compare days with the provider's statement, and resolve breaks",
-		Long: `Compare days with the provider's statement, and resolve breaks: entries that one side
+func reconcileCommand() command {
+	return command{
+		use:   "reconcile",
+		short: "Compare days with the provider's statement, and resolve breaks",
+		long: `Compare days with the provider's statement, and resolve breaks: entries that one side
 lacks or that differ. Workers compare every day automatically; start compares one now.`,
-		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		sub: []command{reconcileList(), reconcileStart(), reconcileShow(), reconcileBreaks(), reconcileResolve()},
 	}
-	group.AddCommand(newReconcileListCommand(env), newReconcileStartCommand(env), newReconcileShowCommand(env), newReconcileBreaksCommand(env),
-		newReconcileResolveCommand(env))
-	return group
 }
 
-var reconciliationStatuses = []string{string(staff.ReconciliationRequested), string(staff.ReconciliationRunning),
-	string(staff.ReconciliationDone), string(staff.ReconciliationFailed)}
-
-// checkDay checks the value of --date; empty is accepted.
-func checkDay(date string) error {
-	if date == "" {
-		return nil
-	}
-	if _, err := payout.ParseDay(date); err != nil {
-		return &usageError{fmt.Errorf("parse --date %q: write YYYY-MM-DD, such as 2026-02-17", date)}
-	}
-	return nil
-}
-
-func newReconcileListCommand(env environment) *cobra.Command {
-	f, page, filter := newFinanceFlags(), pageFlags{}, client.ReconciliationFilter{}
-	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List reconciliations, newest first",
-		Long:  "List reconciliations, newest first, with the cause of failed ones. \"hongbao reconcile\nshow <id>\" shows the whole error.",
-		Args:  noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkOneOf("status", filter.Status, reconciliationStatuses); err != nil {
-				return err
-			}
-			if err := checkDay(filter.Date); err != nil {
-				return err
-			}
-			if err := page.check(); err != nil {
-				return err
-			}
-			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
-				fetch := func(ctx context.Context, p client.Page) (*wire.List[wire.Reconciliation], error) {
-					return t.staff.ListReconciliations(ctx, filter, p)
-				}
-				columns := []any{"reconciliation", "provider", "day", "status", "lines", "matched", "repaired", "breaks", "asked by", "asked at",
-					"error"}
-				return printList(ctx, t.appCommand, page, fetch, columns, func(r *wire.Reconciliation) []any {
-					return []any{r.ID, r.Provider, r.Date, r.Status, r.Lines, r.Matched, r.Repaired, r.Breaks, r.RequestedBy, formatTime(r.CreatedAt),
-						truncate(optionalText(r.Error))}
-				})
+func reconcileList() command {
+	var filter client.ReconciliationFilter
+	return command{
+		use:   "list",
+		short: "List reconciliations, newest first",
+		long:  "List reconciliations, newest first, with the cause of failed ones. \"hongbao reconcile\nshow <id>\" shows the whole error.",
+		as:    callerFinance, pages: true,
+		flags: func(flags *pflag.FlagSet) {
+			choice(flags, &filter.Status, "status", "only this `status`: ", []wire.ReconciliationStatus{wire.ReconciliationRequested,
+				wire.ReconciliationRunning, wire.ReconciliationDone, wire.ReconciliationFailed})
+			dayFlag(flags, &filter.Date, "date", "only this `day`, YYYY-MM-DD")
+			flags.StringVar(&filter.Provider, "provider", "", "only the provider with this `name`")
+		},
+		run: func(ctx context.Context, t *call) error {
+			columns := []any{"reconciliation", "provider", "day", "status", "lines", "matched", "repaired", "breaks", "asked by", "asked at",
+				"error"}
+			return printList(t, t.page, func(p client.Page) (*wire.List[wire.Reconciliation], error) {
+				return t.staff.ListReconciliations(ctx, filter, p)
+			}, columns, func(r *wire.Reconciliation) []any {
+				return []any{r.ID, r.Provider, r.Date, r.Status, r.Lines, r.Matched, r.Repaired, r.Breaks, r.RequestedBy, formatTime(r.CreatedAt),
+					truncate(optionalText(r.Error))}
 			})
 		},
 	}
-	f.add(cmd, false)
-	page.add(cmd)
-	flags := cmd.Flags()
-	flags.StringVar(&filter.Status, "status", "", "only this `status`: "+strings.Join(reconciliationStatuses, ", "))
-	flags.StringVar(&filter.Date, "date", "", "only this `day`, YYYY-MM-DD")
-	flags.StringVar(&filter.Provider, "provider", "", "only the provider with this `name`")
-	complete(cmd, "status", reconciliationStatuses...)
-	complete(cmd, "date")
-	complete(cmd, "provider")
-	return cmd
 }
 
-func newReconcileStartCommand(env environment) *cobra.Command {
-	f, want, wait := newFinanceFlags(), wire.ReconcileRequest{}, false
-	f.timeout = reconciliationWait
-	cmd := &cobra.Command{
-		Use:   "start --reason <text>",
-		Short: "Compare a day now",
-		Long: `Compare a day with the provider's statement now. When a reconciliation of this day is
+func reconcileStart() command {
+	var want wire.ReconcileRequest
+	wait := false
+	return command{
+		use:   "start --reason <text>",
+		short: "Compare a day now",
+		long: `Compare a day with the provider's statement now. When a reconciliation of this day is
 running, the command returns that one. --wait waits for its end, up to --timeout: the
 statement is requested for up to an hour. Then the breaks are listed.
 
 Exit code with --wait: 0 no breaks; 1 breaks, or the statement could not be read.`,
-		Example: "  hongbao reconcile start --date 2026-02-17 --reason 'provider announced corrections' --wait",
-		Args:    noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkDay(string(want.Date)); err != nil {
+		example: "  hongbao reconcile start --date 2026-02-17 --reason 'provider announced corrections' --wait",
+		as:      callerFinance, writes: true, timeout: reconciliationWait,
+		flags: func(flags *pflag.FlagSet) {
+			flags.Lookup("timeout").Usage = "give up after this `duration`, without --wait after 1m; 0 = never"
+			dayFlag(flags, &want.Date, "date", "`day` to compare, YYYY-MM-DD in the time zone of the statement; default: today")
+			flags.StringVar(&want.Provider, "provider", "", "`name` of the provider; default: the only one")
+			flags.BoolVar(&wait, "wait", false, "wait for the end, up to --timeout, and list the breaks")
+		},
+		choose: func(t *call) (caller, error) {
+			if !wait && !t.cmd.Flags().Changed("timeout") {
+				t.timeout = time.Minute // the request returns at once
+			}
+			return callerFinance, nil
+		},
+		run: func(ctx context.Context, t *call) error {
+			want.Reason = t.reason
+			r, err := t.staff.Reconcile(ctx, want, t.key())
+			switch {
+			case err != nil:
 				return err
-			}
-			if !wait && !cmd.Flags().Changed("timeout") {
-				f.timeout = time.Minute // the request returns at once
-			}
-			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
-				want.Reason = f.reason
-				r, err := t.staff.Reconcile(ctx, want, client.Key(f.idempotencyKey))
-				if err != nil {
-					return err
-				}
-				if !wait {
-					return t.printReconciliation(r)
-				}
+			case wait:
 				return t.awaitReconciliation(ctx, r)
-			})
+			}
+			return t.printReconciliation(r)
 		},
 	}
-	f.add(cmd, true)
-	cmd.Flags().Lookup("timeout").Usage = "give up after this `duration`, without --wait after 1m; 0 = never"
-	flags := cmd.Flags()
-	flags.StringVar((*string)(&want.Date), "date", "", "`day` to compare, YYYY-MM-DD in the time zone of the statement; default: today")
-	flags.StringVar(&want.Provider, "provider", "", "`name` of the provider; default: the only one")
-	flags.BoolVar(&wait, "wait", false, "wait for the end, up to --timeout, and list the breaks")
-	for _, name := range []string{"date", "provider", "wait"} {
-		complete(cmd, name)
-	}
-	return cmd
 }
 
 const (
@@ -140,7 +98,7 @@ const (
 )
 
 // awaitReconciliation waits for the end of a reconciliation and prints it.
-func (t *staffCommand) awaitReconciliation(ctx context.Context, r *wire.Reconciliation) error {
+func (t *call) awaitReconciliation(ctx context.Context, r *wire.Reconciliation) error {
 	for r.EndedAt == nil {
 		if err := sleep(ctx, reconciliationPause); err != nil {
 			return fmt.Errorf("reconciliation %s is still %s; for its end run hongbao reconcile show %s: %w", r.ID, r.Status, r.ID, err)
@@ -161,7 +119,7 @@ func (t *staffCommand) awaitReconciliation(ctx context.Context, r *wire.Reconcil
 }
 
 // printReconciliation prints a reconciliation.
-func (t *staffCommand) printReconciliation(r *wire.Reconciliation) error {
+func (t *call) printReconciliation(r *wire.Reconciliation) error {
 	if t.json {
 		return t.printAnswer()
 	}
@@ -186,30 +144,25 @@ func (t *staffCommand) printReconciliation(r *wire.Reconciliation) error {
 	return nil
 }
 
-func newReconcileShowCommand(env environment) *cobra.Command {
-	f := newFinanceFlags()
-	cmd := &cobra.Command{
-		Use:   "show <reconciliation id>",
-		Short: "Show a reconciliation and its breaks",
-		Long: "Show a reconciliation and its breaks. --json prints the reconciliation alone; for the\nbreaks run \"hongbao reconcile " +
-			"breaks --reconciliation <id> --json\".",
-		Args: reconciliationID.arg,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
-				r, err := t.staff.Reconciliation(ctx, args[0])
-				if err != nil {
-					return err
-				}
-				return t.showReconciliation(ctx, r)
-			})
+func reconcileShow() command {
+	return command{
+		use:   "show <reconciliation id>",
+		short: "Show a reconciliation and its breaks",
+		long: `Show a reconciliation and its breaks. --json prints the reconciliation alone; for the
+breaks run "hongbao reconcile breaks --reconciliation <id> --json".`,
+		args: reconciliationID.arg, as: callerFinance,
+		run: func(ctx context.Context, t *call) error {
+			r, err := t.staff.Reconciliation(ctx, t.args[0])
+			if err != nil {
+				return err
+			}
+			return t.showReconciliation(ctx, r)
 		},
 	}
-	f.add(cmd, false)
-	return cmd
 }
 
 // showReconciliation prints a reconciliation with its breaks.
-func (t *staffCommand) showReconciliation(ctx context.Context, r *wire.Reconciliation) error {
+func (t *call) showReconciliation(ctx context.Context, r *wire.Reconciliation) error {
 	if err := t.printReconciliation(r); err != nil || t.json {
 		return err
 	}
@@ -240,93 +193,63 @@ func breakRow(b *wire.Break) []any {
 	return []any{b.ID, b.Kind, optionalText(b.PacketID), optionalText(b.OrderNo), sum, b.Detail, b.Seen, formatTime(b.CreatedAt), by, how}
 }
 
-func newReconcileBreaksCommand(env environment) *cobra.Command {
-	f, page, filter, open := newFinanceFlags(), pageFlags{}, client.BreakFilter{}, false
-	cmd := &cobra.Command{
-		Use:     "breaks",
-		Short:   "List breaks of all sources, newest first",
-		Example: "  hongbao reconcile breaks --open --older-than 24h",
-		Args:    noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+func reconcileBreaks() command {
+	var filter client.BreakFilter
+	open := false
+	return command{
+		use: "breaks", short: "List breaks of all sources, newest first", example: "  hongbao reconcile breaks --open --older-than 24h",
+		as: callerFinance, pages: true,
+		flags: func(flags *pflag.FlagSet) {
+			suggest(flags, &filter.Kind, "kind", "only this `kind`, such as not_booked",
+				textsOf(slices.Concat(payout.MachineBreaks, payout.StatementBreaks)))
+			packetID.flag(flags, &filter.PacketID, "packet", "only of the packet with this `id`")
+			reconciliationID.flag(flags, &filter.ReconciliationID, "reconciliation", "only breaks last seen by the reconciliation with this `id`")
+			flags.BoolVar(&open, "open", false, "only unresolved breaks")
+			flags.DurationVar(&filter.OlderThan, "older-than", 0, "only breaks first seen at least this `duration` ago: whole seconds, such as 24h")
+		},
+		run: func(ctx context.Context, t *call) error {
 			if _, err := wholeSeconds("older-than", filter.OlderThan); err != nil {
-				return err
-			}
-			if err := page.check(); err != nil {
 				return err
 			}
 			if open {
 				filter.Resolved = new(bool)
 			}
-			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
-				fetch := func(ctx context.Context, p client.Page) (*wire.List[wire.Break], error) {
-					return t.staff.ListBreaks(ctx, filter, p)
-				}
-				return printList(ctx, t.appCommand, page, fetch, breakColumns, breakRow)
-			})
+			return printList(t, t.page, func(p client.Page) (*wire.List[wire.Break], error) { return t.staff.ListBreaks(ctx, filter, p) },
+				breakColumns, breakRow)
 		},
 	}
-	f.add(cmd, false)
-	page.add(cmd)
-	flags := cmd.Flags()
-	flags.StringVar(&filter.Kind, "kind", "", "only this `kind`, such as not_booked")
-	packetID.flag(cmd, &filter.PacketID, "packet", "only of the packet with this `id`")
-	reconciliationID.flag(cmd, &filter.ReconciliationID, "reconciliation", "only breaks last seen by the reconciliation with this `id`")
-	flags.BoolVar(&open, "open", false, "only unresolved breaks")
-	flags.DurationVar(&filter.OlderThan, "older-than", 0, "only breaks first seen at least this `duration` ago: whole seconds, such as 24h")
-	complete(cmd, "kind", breakKinds()...)
-	for _, name := range []string{"packet", "reconciliation", "open", "older-than"} {
-		complete(cmd, name)
-	}
-	return cmd
 }
 
-func breakKinds() []string {
-	var kinds []string
-	for _, k := range slices.Concat(payout.MachineBreaks, payout.StatementBreaks) {
-		kinds = append(kinds, string(k))
-	}
-	return kinds
-}
-
-func newReconcileResolveCommand(env environment) *cobra.Command {
-	f := newFinanceFlags()
-	var outcome, evidence string
-	cmd := &cobra.Command{
-		Use:   "resolve <break id> --reason <text>",
-		Short: "Resolve a break with a reason, or state what became of its money",
-		Long: `Resolve a break with a reason; no money moves. With --outcome moved or not_moved two persons state,
+func reconcileResolve() command {
+	r := wire.ResolveBreak{Outcome: "none"}
+	return command{
+		use:   "resolve <break id> --reason <text>",
+		short: "Resolve a break with a reason, or state what became of its money",
+		long: `Resolve a break with a reason; no money moves. With --outcome moved or not_moved two persons state,
 with evidence, what became of the money of the break's order number. moved: a statement line or the provider's last
 answer shows it, and it is booked. not_moved: every order number is queried once more; then the payment fails, and
 its next retry needs two persons. The break is resolved when the decision has taken effect.`,
-		Example: `  hongbao reconcile resolve b4711 --reason 'provider has corrected the statement'
+		example: `  hongbao reconcile resolve b4711 --reason 'provider has corrected the statement'
   hongbao reconcile resolve b4711 --outcome not_moved --evidence 'letter of the provider' --reason 'ticket 4711'`,
-		Args: breakID.arg,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.run(cmd, env, func(ctx context.Context, t *staffCommand) error {
-				r := wire.ResolveBreak{Reason: f.reason, Outcome: outcome, Evidence: evidence}
-				if r.States() {
-					done, err := t.staff.DecideBreak(ctx, args[0], r, client.Key(f.idempotencyKey))
-					if err != nil {
-						return err
-					}
-					return t.printDecision(done.Decision, done.Approval, aboutPayment(done.Payout, done.Refund))
-				}
-				b, err := t.staff.ResolveBreak(ctx, args[0], r, client.Key(f.idempotencyKey))
+		args: breakID.arg, as: callerFinance, writes: true,
+		flags: func(flags *pflag.FlagSet) {
+			choice(flags, &r.Outcome, "outcome", "what became of the money: none, moved or not_moved", []string{"none", "moved", "not_moved"})
+			flags.StringVar(&r.Evidence, "evidence", "", "evidence of the outcome, such as a letter of the provider (required with one)")
+		},
+		run: func(ctx context.Context, t *call) error {
+			r.Reason = t.reason
+			if r.States() {
+				done, err := t.staff.DecideBreak(ctx, t.args[0], r, t.key())
 				if err != nil {
 					return err
 				}
-				if t.json {
-					return t.printAnswer()
-				}
+				return t.printDecision(decided{done.Decision, done.Approval, aboutPayment(done.Payout, done.Refund)})
+			}
+			b, err := t.staff.ResolveBreak(ctx, t.args[0], r, t.key())
+			return t.shown(err, func() error {
 				return printf(t.out, "Break %s (%s) is resolved since %s by %s: %s\n", b.ID, b.Kind, formatTime(b.Resolved.At), b.Resolved.By,
 					b.Resolved.Reason)
 			})
 		},
 	}
-	f.add(cmd, true)
-	cmd.Flags().StringVar(&outcome, "outcome", "none", "what became of the money: none, moved or not_moved")
-	cmd.Flags().StringVar(&evidence, "evidence", "", "evidence of the outcome, such as a letter of the provider (required with one)")
-	complete(cmd, "outcome", "none", "moved", "not_moved")
-	complete(cmd, "evidence")
-	return cmd
 }

@@ -2,13 +2,12 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"time"
 
-	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"hongbao/internal/payout"
 	"hongbao/internal/recovery"
@@ -18,17 +17,17 @@ import (
 type recoverFlags struct {
 	dryRun bool
 	json   bool
-	since  string
+	since  time.Time
 	lanes  bool
 	by     string
 }
 
-func newRecoverCommand(env environment) *cobra.Command {
+func recoverCommand() command {
 	var f recoverFlags
-	cmd := &cobra.Command{
-		Use:   "recover",
-		Short: "Bring a MySQL that was restored from a backup up to date",
-		Long: `Bring a MySQL that was restored from a backup up to date (docs/disaster.md). The command
+	return command{
+		use:   "recover",
+		short: "Bring a MySQL that was restored from a backup up to date",
+		long: `Bring a MySQL that was restored from a backup up to date (docs/disaster.md). The command
 reads the provider's statement since the backup, queries the provider about every order
 number that may have been sent, and reads packets and claims from Redis and from
 Temporal's runs. It moves no money.
@@ -44,46 +43,32 @@ than 20 such orders the provider is away: MySQL stays restored, run the command 
 
 Exit code: 0 recovered (or --dry-run); 1 not recovered, or breaks are left to staff; 2
 wrong settings.`,
-		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := readConfig(cmd, cmdRecover, env)
-			if err != nil {
-				return err
-			}
-			since := time.Time{}
-			if f.since != "" {
-				if since, err = time.Parse(time.RFC3339, f.since); err != nil {
-					return &usageError{fmt.Errorf("parse --since %q: write an RFC 3339 time such as 2026-03-01T04:10:00Z", f.since)}
-				}
-			}
+		as: local(cmdRecover),
+		flags: func(flags *pflag.FlagSet) {
+			flags.BoolVar(&f.dryRun, "dry-run", false, "record only that MySQL is restored, and report the work to do")
+			flags.BoolVar(&f.json, "json", false, "print the report as JSON")
+			timeFlag(flags, &f.since, "since", "`time` (RFC 3339) up to which MySQL is complete; default: its last heartbeat. "+
+				"Also declares MySQL restored when no process has detected it")
+			flags.BoolVar(&f.lanes, "rebuild-lanes", false, "Redis was restored or lost too: rebuild every lane from MySQL after recovery")
+			flags.StringVar(&f.by, "by", "", "your `name`, for the audit (required)")
+		},
+		run: func(ctx context.Context, t *call) error {
 			if f.by == "" {
 				return &usageError{fmt.Errorf("--by %w: write your name, for the audit", errMissing)}
 			}
-			return f.recover(cmd.Context(), c, since, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return f.recover(ctx, t.config, t.out, t.notes)
 		},
 	}
-	flags := cmd.Flags()
-	flags.BoolVar(&f.dryRun, "dry-run", false, "record only that MySQL is restored, and report the work to do")
-	flags.BoolVar(&f.json, "json", false, "print the report as JSON")
-	flags.StringVar(&f.since, "since", "", "`time` (RFC 3339) up to which MySQL is complete; default: its last heartbeat. "+
-		"Also declares MySQL restored when no process has detected it")
-	flags.BoolVar(&f.lanes, "rebuild-lanes", false, "Redis was restored or lost too: rebuild every lane from MySQL after "+
-		"recovery")
-	flags.StringVar(&f.by, "by", "", "your `name`, for the audit (required)")
-	complete(cmd, "since")
-	complete(cmd, "by")
-	addSettings(cmd, cmdRecover)
-	return cmd
 }
 
 // recover runs the recovery and prints its progress to errs.
-func (f recoverFlags) recover(ctx context.Context, c config, since time.Time, out, errs io.Writer) error {
+func (f recoverFlags) recover(ctx context.Context, c config, out, errs io.Writer) error {
 	r, end, err := openRecover(ctx, c, errs)
 	if err != nil {
 		return err
 	}
 	defer end()
-	r.By, r.Since, r.DryRun, r.Rebuild = f.by, since, f.dryRun, f.lanes
+	r.By, r.Since, r.DryRun, r.Rebuild = f.by, f.since, f.dryRun, f.lanes
 	var shown meter
 	r.Progress = func(done, of int) {
 		if shown == nil {
@@ -102,9 +87,7 @@ func (f recoverFlags) recover(ctx context.Context, c config, since time.Time, ou
 		return err
 	}
 	if f.json {
-		enc := json.NewEncoder(out)
-		enc.SetEscapeHTML(false)
-		err = enc.Encode(report)
+		err = encodeJSON(out, report)
 	} else {
 		err = showRecovery(out, report)
 	}

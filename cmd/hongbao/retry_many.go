@@ -4,33 +4,34 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"iter"
+	"slices"
+
+	"github.com/spf13/cobra"
 
 	"hongbao/client"
 	"hongbao/internal/money"
 	"hongbao/wire"
 )
 
-// retryKind holds what differs between retries of payouts and of refunds.
-type retryKind struct {
-	one, many string
-	id        idForm
-	statuses  []wire.PayoutStatus // selected without --status
+// payments holds what differs between the commands about payouts and those about refunds.
+type payments struct {
+	one, many, example string
+	id                 idForm
 	// list iterates over the items that match the filters, newest first.
 	list func(context.Context, *client.Staff, client.PayoutFilter) iter.Seq2[retryItem, error]
 	// show reads one item with the effect of a retry.
 	show func(context.Context, *client.Staff, string) (retryItem, wire.RetryPreview, error)
 	// wouldRetry is a dry run for at most previewStep ids.
-	wouldRetry func(context.Context, *client.Staff, []string) (map[string]wire.BulkItem, error)
-	// retry retries one item and returns the approval that it waits for, or nil.
-	retry func(context.Context, *client.Staff, string, wire.Retry, client.Key) (*wire.Approval, error)
-	// decide retries one item and prints the decision.
-	decide func(context.Context, *staffCommand, string, wire.Retry, client.Key) error
+	wouldRetry func(context.Context, *client.Staff, []string) ([]wire.BulkItem, error)
+	retry      func(context.Context, *client.Staff, string, wire.Retry, ...client.Key) (decided, error)
+	// failed completes the newest ones that wait for a decision.
+	failed func(context.Context, *call) ([]cobra.Completion, error)
 }
 
-var payoutRetries = retryKind{
-	one: "payout", many: "payouts", id: payoutID,
-	statuses: []wire.PayoutStatus{wire.PayoutFailed, wire.PayoutReturned},
+var payouts = payments{
+	one: "payout", many: "payouts", example: "p3q5k9v0c1m7e2u8h4r6t0003", id: payoutID,
 	list: func(ctx context.Context, s *client.Staff, f client.PayoutFilter) iter.Seq2[retryItem, error] {
 		return itemsOf(s.Payouts(ctx, f), itemOfPayout)
 	},
@@ -41,35 +42,24 @@ var payoutRetries = retryKind{
 		}
 		return itemOfPayout(&p.Payout), p.Retry, nil
 	},
-	wouldRetry: func(ctx context.Context, s *client.Staff, ids []string) (map[string]wire.BulkItem, error) {
+	wouldRetry: func(ctx context.Context, s *client.Staff, ids []string) ([]wire.BulkItem, error) {
 		dry, err := s.RetryPayouts(ctx, wire.BulkRetry{Filter: wire.BulkFilter{IDs: ids}, Reason: dryRunReason, DryRun: true})
 		if err != nil {
 			return nil, err
 		}
-		results := map[string]wire.BulkItem{}
-		for _, item := range dry.Items {
-			results[item.ID] = item
-		}
-		return results, nil
+		return dry.Items, nil
 	},
-	retry: func(ctx context.Context, s *client.Staff, id string, r wire.Retry, key client.Key) (*wire.Approval, error) {
-		done, err := s.RetryPayout(ctx, id, r, key)
-		if err != nil {
-			return nil, err
-		}
-		return done.Approval, nil
+	retry: func(ctx context.Context, s *client.Staff, id string, r wire.Retry, key ...client.Key) (decided, error) {
+		return decidedBy(ofPayout)(s.RetryPayout(ctx, id, r, key...))
 	},
-	decide: func(ctx context.Context, t *staffCommand, id string, r wire.Retry, key client.Key) error {
-		done, err := t.staff.RetryPayout(ctx, id, r, key)
-		if err != nil {
-			return err
-		}
-		return t.printPayoutDecision(done)
+	failed: func(ctx context.Context, t *call) ([]cobra.Completion, error) {
+		list, err := t.staff.ListPayouts(ctx, client.PayoutFilter{Status: wire.PayoutFailed}, newest)
+		return completions(list, err, func(p *wire.Payout) (string, string) { return p.ID, aboutFailed(p.Amount, p.UserID, p.Failure) })
 	},
 }
 
-var refundRetries = retryKind{
-	one: "refund", many: "refunds", id: refundID, statuses: payoutRetries.statuses,
+var refunds = payments{
+	one: "refund", many: "refunds", example: "r3q5k9v0c1m7e2u8h4r6t0004", id: refundID,
 	list: func(ctx context.Context, s *client.Staff, f client.PayoutFilter) iter.Seq2[retryItem, error] {
 		return itemsOf(s.Refunds(ctx, client.RefundFilter(f)), itemOfRefund)
 	},
@@ -80,32 +70,31 @@ var refundRetries = retryKind{
 		}
 		return itemOfRefund(&r.Refund), r.Retry, nil
 	},
-	wouldRetry: func(ctx context.Context, s *client.Staff, ids []string) (map[string]wire.BulkItem, error) {
-		dry, err := s.RetryRefunds(ctx, wire.BulkRefundRetry{Filter: wire.BulkRefundFilter{IDs: ids}, Reason: dryRunReason,
-			DryRun: true})
+	wouldRetry: func(ctx context.Context, s *client.Staff, ids []string) (items []wire.BulkItem, err error) {
+		dry, err := s.RetryRefunds(ctx, wire.BulkRefundRetry{Filter: wire.BulkRefundFilter{IDs: ids}, Reason: dryRunReason, DryRun: true})
 		if err != nil {
 			return nil, err
 		}
-		results := map[string]wire.BulkItem{}
 		for _, item := range dry.Items {
-			results[item.ID] = wire.BulkItem{Result: item.Result, Code: item.Code, OrderNo: item.OrderNo, SameOrderNo: item.SameOrderNo}
+			items = append(items, wire.BulkItem(item))
 		}
-		return results, nil
+		return items, nil
 	},
-	retry: func(ctx context.Context, s *client.Staff, id string, r wire.Retry, key client.Key) (*wire.Approval, error) {
-		done, err := s.RetryRefund(ctx, id, r, key)
-		if err != nil {
-			return nil, err
-		}
-		return done.Approval, nil
+	retry: func(ctx context.Context, s *client.Staff, id string, r wire.Retry, key ...client.Key) (decided, error) {
+		return decidedBy(ofRefund)(s.RetryRefund(ctx, id, r, key...))
 	},
-	decide: func(ctx context.Context, t *staffCommand, id string, r wire.Retry, key client.Key) error {
-		done, err := t.staff.RetryRefund(ctx, id, r, key)
-		if err != nil {
-			return err
-		}
-		return t.printRefundDecision(done)
+	failed: func(ctx context.Context, t *call) ([]cobra.Completion, error) {
+		list, err := t.staff.ListRefunds(ctx, client.RefundFilter{Status: wire.PayoutFailed}, newest)
+		return completions(list, err, func(r *wire.Refund) (string, string) { return r.ID, aboutFailed(r.Amount, r.UserID, r.Failure) })
 	},
+}
+
+// retryStatuses are selected without --status.
+var retryStatuses = []wire.PayoutStatus{wire.PayoutFailed, wire.PayoutReturned}
+
+// aboutFailed describes a failed payment in a completion.
+func aboutFailed(amount money.Fen, user string, f *wire.PayoutFailure) string {
+	return fmt.Sprintf("%s to %s, %s", formatYuan(amount), user, failureCode(f))
 }
 
 func itemOfPayout(p *wire.Payout) retryItem {
@@ -190,8 +179,8 @@ const previewStep = 25
 
 // retrier retries payouts or refunds.
 type retrier struct {
-	*staffCommand
-	of retryKind
+	*call
+	of payments
 }
 
 // previewOne prints the effect of a retry of one item.
@@ -232,15 +221,15 @@ func (t retrier) preview(ctx context.Context, m *retryReport) error {
 		if err != nil {
 			return err
 		}
-		for i := range some {
-			s, ok := results[some[i].id()]
-			if !ok {
+		for _, r := range results {
+			i := slices.Index(ids, r.ID)
+			if i < 0 {
 				continue
 			}
-			if some[i].Result = s.Result; s.Result == resultSkipped {
-				some[i].Code = s.Code
+			if some[i].Result = r.Result; r.Result == resultSkipped {
+				some[i].Code = r.Code
 			}
-			some[i].setOrderNumber(s.OrderNo, s.SameOrderNo)
+			some[i].setOrderNumber(r.OrderNo, r.SameOrderNo)
 		}
 		bar.set(from + len(some))
 	}
@@ -253,7 +242,7 @@ func (t retrier) retryMany(ctx context.Context, f client.PayoutFilter, key strin
 	m := &retryReport{DryRun: dry, Items: []retryItem{}, advice: "add --yes and --reason to decide"}
 	statuses := []wire.PayoutStatus{f.Status}
 	if f.Status == "" {
-		statuses = t.of.statuses
+		statuses = retryStatuses
 	}
 	for _, status := range statuses {
 		one := f
@@ -295,7 +284,7 @@ func (t retrier) decideMany(ctx context.Context, m *retryReport) error {
 	}
 	for i := range m.Items {
 		item := &m.Items[i]
-		waits, err := t.of.retry(ctx, t.staff, item.id(), wire.Retry{Reason: t.flags.reason}, client.Key(m.Key))
+		done, err := t.of.retry(ctx, t.staff, item.id(), wire.Retry{Reason: t.reason}, client.Key(m.Key))
 		switch {
 		case client.IsCode(err, wire.CodeNotRetryable, wire.CodeDecisionPending, wire.CodeHeld):
 			p, _ := errors.AsType[*client.Problem](err)
@@ -304,8 +293,8 @@ func (t retrier) decideMany(ctx context.Context, m *retryReport) error {
 			item.setOrderNumber(nil, false)
 		case err != nil:
 			return err
-		case waits != nil:
-			item.Result, item.ApprovalID = resultApproval, &waits.ID
+		case done.approval != nil:
+			item.Result, item.ApprovalID = resultApproval, &done.approval.ID
 		default:
 			item.Result = resultRetried
 		}

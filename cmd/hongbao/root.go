@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"runtime/debug"
 
@@ -31,30 +32,37 @@ exit codes.`,
 	root.SetFlagErrorFunc(flagError)
 	root.SetVersionTemplate("{{.Version}}\n")
 	env := newEnvironment(environ)
-	addGroup(root, "app", "Commands for apps:",
-		newPacketsCommand(env), newCampaignsCommand(env), newVerifyCommand())
-	addGroup(root, "finance", "Commands for finance and audit:",
-		newPayoutsCommand(env), newRefundsCommand(env), newApprovalsCommand(env), newShareConflictsCommand(env), newReconcileCommand(env),
-		newCloseCommand(env), newLedgerCommand(env), newAuditCommand(env))
-	addGroup(root, "operations", "Commands for operations:",
-		newDoctorCommand(env), newProvidersCommand(env), newHoldsCommand(env), newPoolCommand(env), newRecoverCommand(env),
-		newAppsCommand(env), newKeysCommand(env), newTicketKeysCommand(env))
-	addGroup(root, "servers", "Servers:",
-		newAPICommand(env), newWorkerCommand(env), newProviderCommand(env), newMigrateCommand(env), newDevCommand(env),
-		newHealthcheckCommand())
-	root.AddCommand(newVersionCommand(), newExitCodesTopic())
+	for _, g := range groups() {
+		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
+		for _, c := range g.commands {
+			cmd := c.build(env)
+			cmd.GroupID = g.id
+			root.AddCommand(cmd)
+		}
+	}
+	root.AddCommand(versionCommand().build(env), newExitCodesTopic())
 	rejectUnknownTopics(root)
+	completeFlags(root)
 	rejectEmptyValues(root)
 	return root
 }
 
-// addGroup adds commands that "hongbao help" lists under a title.
-func addGroup(root *cobra.Command, id, title string, commands ...*cobra.Command) {
-	root.AddGroup(&cobra.Group{ID: id, Title: title})
-	for _, cmd := range commands {
-		cmd.GroupID = id
+// commandGroup is what "hongbao help" lists under a title.
+type commandGroup struct {
+	id, title string
+	commands  []command
+}
+
+func groups() []commandGroup {
+	return []commandGroup{
+		{"app", "Commands for apps:", []command{packetsCommand(), campaignsCommand(), verifyCommand()}},
+		{"finance", "Commands for finance and audit:", []command{payoutsCommand(), refundsCommand(), approvalsCommand(), shareConflictsCommand(),
+			reconcileCommand(), closeCommand(), ledgerCommand(), auditCommand()}},
+		{"operations", "Commands for operations:", []command{doctorCommand(), staffGroup(), providersCommand(), holdsCommand(), poolCommand(),
+			recoverCommand(), appsCommand(), keysCommand(), ticketKeysCommand()}},
+		{"servers", "Servers:", []command{apiCommand(), workerCommand(), providerCommand(), migrateCommand(), devCommand(),
+			healthcheckCommand()}},
 	}
-	root.AddCommand(commands...)
 }
 
 // argument checks an argument like a setting of its kind.
@@ -68,16 +76,9 @@ func argument(k kind, value string) error {
 // version is the product version, set by the linker: -X main.version=...
 var version = "dev"
 
-func newVersionCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "version",
-		Short: "Print the version and the Go version it was built with",
-		Args:  noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			cmd.Println(versionText())
-			return nil
-		},
-	}
+func versionCommand() command {
+	return command{use: "version", short: "Print the version and the Go version it was built with",
+		run: func(_ context.Context, t *call) error { return printf(t.out, "%s\n", versionText()) }}
 }
 
 // versionText returns the version and the Go version it was built with.

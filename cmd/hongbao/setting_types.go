@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -61,7 +62,7 @@ var (
 	kindAppID          = kind{"id", checkAppID}
 	kindAccount        = kind{"account", checkAccount}
 	kindOwner          = kind{"name", checkOwner}
-	kindRole           = kind{"role", oneOf(roleNames()...)}
+	kindRole           = kind{"role", oneOf(textsOf(access.Roles)...)}
 	kindTokens         = kind{"owner=token", checkTokens}
 	kindServerName     = kind{"name", checkServerName}
 	kindLinks          = kind{"link=host:port", checkLinks} // several, separated by spaces
@@ -84,14 +85,6 @@ const (
 	rebuildAuto   = "auto"
 	rebuildManual = "manual"
 )
-
-func roleNames() []string {
-	names := make([]string, len(access.Roles))
-	for i, role := range access.Roles {
-		names[i] = string(role)
-	}
-	return names
-}
 
 func checkText(value string) error {
 	for _, r := range value {
@@ -267,12 +260,14 @@ func kindDays(least int64) kind {
 
 func oneOf(values ...string) func(string) error {
 	return func(value string) error {
-		for _, v := range values {
-			if v == value {
-				return nil
-			}
+		if slices.Contains(values, value) {
+			return nil
 		}
-		return errors.New("is none of " + strings.Join(values, ", "))
+		meant := ""
+		if best := nearest(value, values); distance(value, best) <= maxTypos {
+			meant = " (did you mean " + best + "?)"
+		}
+		return errors.New("is none of " + strings.Join(values, ", ") + meant)
 	}
 }
 

@@ -50,7 +50,7 @@ const (
 	cmdPackets          = "packets create|list|show|claims|grab|watch, campaigns"
 	cmdDoctor           = "doctor"
 	cmdFinance          = "payouts|refunds|approvals|reconcile|close"
-	cmdOps              = "providers list|hold|release, holds, packets list|recall, packets show --staff, campaigns staff"
+	cmdOps              = "staff, providers list|hold|release, holds, packets list|recall, packets show --staff, campaigns staff"
 	cmdAuditor          = "audit list, audit verify --api"
 )
 
@@ -61,6 +61,9 @@ var secretCommands = []string{cmdAPI, cmdWorker, cmdProvider, cmdDoctor, cmdMigr
 
 // redisCommands are the commands that connect to Redis.
 var redisCommands = []string{cmdAPI, cmdWorker, cmdRecover, cmdPoolStatus, cmdPoolRebuild, cmdDoctor}
+
+// temporalCommands are the commands that connect to Temporal.
+var temporalCommands = []string{cmdAPI, cmdWorker, cmdRecover, cmdPoolRebuild, cmdDoctor}
 
 var settings = []setting{
 	{flag: "listen", env: "HONGBAO_API_LISTEN", fallback: "127.0.0.1:8080", kind: kindListen, required: true,
@@ -141,27 +144,21 @@ var settings = []setting{
 			"every API process",
 		commands: []string{cmdAPI}},
 	{flag: "temporal-address", env: "HONGBAO_TEMPORAL_ADDRESS", fallback: "127.0.0.1:17233", kind: kindAddress, required: true,
-		usage: "address of the Temporal frontend", commands: []string{cmdAPI, cmdWorker, cmdRecover, cmdPoolRebuild, cmdDoctor}},
+		usage: "address of the Temporal frontend", commands: temporalCommands},
 	{flag: "temporal-namespace", env: "HONGBAO_TEMPORAL_NAMESPACE", fallback: "hongbao", kind: kindText, required: true,
-		usage: "Temporal namespace", commands: []string{cmdAPI, cmdWorker, cmdRecover, cmdPoolRebuild, cmdDoctor}},
+		usage: "Temporal namespace", commands: temporalCommands},
 	{flag: "temporal-tls", env: "HONGBAO_TEMPORAL_TLS", fallback: "false", kind: kindBool,
-		usage: "connect to Temporal with TLS 1.2 or newer", commands: []string{cmdAPI, cmdWorker, cmdRecover, cmdPoolRebuild, cmdDoctor}},
+		usage: "connect to Temporal with TLS 1.2 or newer", commands: temporalCommands},
 	{flag: "temporal-ca-file", env: "HONGBAO_TEMPORAL_CA_FILE", kind: kindFile,
-		usage:    "PEM file of the authorities that sign Temporal's certificate; empty = those of the system",
-		commands: []string{cmdAPI, cmdWorker, cmdRecover, cmdPoolRebuild, cmdDoctor}},
+		usage: "PEM file of the authorities that sign Temporal's certificate; empty = those of the system", commands: temporalCommands},
 	{flag: "temporal-cert-file", env: "HONGBAO_TEMPORAL_CERT_FILE", kind: kindFile,
-		usage:    "PEM file of the client certificate for Temporal; read again for each connection",
-		commands: []string{cmdAPI, cmdWorker, cmdRecover, cmdPoolRebuild, cmdDoctor}},
+		usage: "PEM file of the client certificate for Temporal; read again for each connection", commands: temporalCommands},
 	{flag: "temporal-key-file", env: "HONGBAO_TEMPORAL_KEY_FILE", kind: kindFile,
-		usage: "PEM file of the client certificate's key; read again for each connection", commands: []string{cmdAPI, cmdWorker, cmdRecover,
-			cmdPoolRebuild,
-			cmdDoctor}},
+		usage: "PEM file of the client certificate's key; read again for each connection", commands: temporalCommands},
 	{flag: "temporal-api-key", env: "HONGBAO_TEMPORAL_API_KEY", kind: kindToken, secret: true,
-		usage: "API key for Temporal, sent as a bearer token; needs TLS", commands: []string{cmdAPI, cmdWorker, cmdRecover, cmdPoolRebuild,
-			cmdDoctor}},
+		usage: "API key for Temporal, sent as a bearer token; needs TLS", commands: temporalCommands},
 	{flag: "temporal-server-name", env: "HONGBAO_TEMPORAL_SERVER_NAME", kind: kindServerName,
-		usage:    "host name in Temporal's certificate; empty = the host of its address",
-		commands: []string{cmdAPI, cmdWorker, cmdRecover, cmdPoolRebuild, cmdDoctor}},
+		usage: "host name in Temporal's certificate; empty = the host of its address", commands: temporalCommands},
 	{flag: "temporal-ui-url", env: "HONGBAO_TEMPORAL_UI_URL", kind: kindBaseURL,
 		usage: "URL of the Temporal web UI, for links to workflows; empty = no links", commands: []string{cmdAPI}},
 	{flag: "console-url", env: "HONGBAO_CONSOLE_URL", kind: kindBaseURL,

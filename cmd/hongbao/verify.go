@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // verifyFlags are the flags of "verify".
@@ -26,12 +28,12 @@ type verifyFlags struct {
 // defaultRows is the number of shares in the table; shares with a fault are always listed.
 const defaultRows = 50
 
-func newVerifyCommand() *cobra.Command {
+func verifyCommand() command {
 	var f verifyFlags
-	cmd := &cobra.Command{
-		Use:   "verify <packet.json>",
-		Short: "Verify offline that a closed packet was split as committed",
-		Long: `Verify offline that a closed packet was split as committed. The command reads the
+	return command{
+		use:   "verify <packet.json>",
+		short: "Verify offline that a closed packet was split as committed",
+		long: `Verify offline that a closed packet was split as committed. The command reads the
 response of GET /v1/packets/{id} from a file (- = standard input), computes every share
 from the seed, and compares counts, sums and, if given, the claims.
 
@@ -44,30 +46,22 @@ docs/fairness.md says what this proves and what it does not.
 Exit code: 0 valid; 1 not valid, or not fully checked because claims are missing from
 the file; 2 unusable input: not a packet, not closed, a duplicate member or one in
 another case, or an unknown algorithm.`,
-		Args: func(_ *cobra.Command, args []string) error {
+		args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return &usageError{fmt.Errorf("give exactly one file with a packet, not %d", len(args))}
 			}
 			return nil
 		},
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
-			return []cobra.Completion{"json"}, cobra.ShellCompDirectiveFilterFileExt
+		valid: cobra.FixedCompletions([]cobra.Completion{"json"}, cobra.ShellCompDirectiveFilterFileExt),
+		flags: func(flags *pflag.FlagSet) {
+			flags.StringVar(&f.claims, "claims", "", "`file` with the claims: pages of GET /v1/packets/{id}/grabs, or their items")
+			_ = flags.SetAnnotation("claims", cobra.BashCompFilenameExt, []string{"json"}) // the flag exists
+			flags.StringVar(&f.commitment, "commitment", "", "commitment that was noted at creation, in `hex`")
+			flags.BoolVar(&f.json, "json", false, "print the verdict as JSON")
+			flags.IntVar(&f.rows, "rows", defaultRows, "number of shares in the table; shares with a fault are always listed")
 		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.verify(cmd.InOrStdin(), cmd.OutOrStdout(), args[0])
-		},
+		run: func(_ context.Context, t *call) error { return f.verify(t.in, t.out, t.args[0]) },
 	}
-	flags := cmd.Flags()
-	flags.StringVar(&f.claims, "claims", "", "`file` with the claims: pages of GET /v1/packets/{id}/grabs, or their items")
-	flags.StringVar(&f.commitment, "commitment", "", "commitment that was noted at creation, in `hex`")
-	flags.BoolVar(&f.json, "json", false, "print the verdict as JSON")
-	flags.IntVar(&f.rows, "rows", defaultRows, "number of shares in the table; shares with a fault are always listed")
-	if err := cmd.MarkFlagFilename("claims", "json"); err != nil {
-		panic("completion of --claims: " + err.Error())
-	}
-	complete(cmd, "commitment")
-	complete(cmd, "rows")
-	return cmd
 }
 
 func (f verifyFlags) verify(in io.Reader, out io.Writer, packetFile string) error {

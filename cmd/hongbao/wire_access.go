@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-	"time"
 
 	"hongbao/internal/access"
 	"hongbao/internal/store"
@@ -163,12 +162,4 @@ func revokeKey(ctx context.Context, dsn Secret, id string, out io.Writer) error 
 		_, err = fmt.Fprintf(out, "Key %s of role %s for %s is revoked since %s UTC.\n", k.ID, k.Role, k.Owner, formatUTC(k.RevokedAt))
 		return err
 	})
-}
-
-// formatUTC formats a time in UTC; "" for the zero time.
-func formatUTC(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return t.UTC().Format(time.DateTime)
 }

@@ -1,9 +1,8 @@
 package main
 
 import (
+	"context"
 	"time"
-
-	"github.com/spf13/cobra"
 
 	"hongbao/internal/pool"
 	"hongbao/internal/staff"
@@ -28,41 +27,32 @@ type workerConfig struct {
 	Tracing         tracingConfig
 }
 
-func newWorkerCommand(env environment) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "worker",
-		Short: "Run the workflows: charge, pay, refund, and hand grabs over to them",
-		Args:  noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := readConfig(cmd, cmdWorker, env)
-			if err != nil {
-				return err
-			}
-			redis, err := redisConfig(c)
-			if err != nil {
-				return err
-			}
-			return runWorker(cmd.Context(), workerConfig{
-				Listen:          c.text("listen"),
-				Redis:           redis,
-				MySQLDSN:        c.secret("mysql-dsn"),
-				SeedKey:         c.secret("seed-key"),
-				Temporal:        c.temporal(),
-				ConsoleURL:      c.text("console-url"),
-				ProviderURL:     c.text("provider-url"),
-				ProviderAccount: c.text("provider-account"),
-				ProviderKey:     c.secret("provider-key"),
-				ProviderRate:    c.number("provider-rate"),
-				ReconcileAt:     c.text("reconcile-at"),
-				Retain:          c.retain(),
-				PoolRebuild:     c.text("pool-rebuild"),
-				FailpointDir:    c.text("crash-points"),
-				Tracing:         tracingConfig{Endpoint: c.text("otlp-endpoint"), Sampler: samplerFromCaller},
-			}, c.logger(cmd.ErrOrStderr()))
-		},
-	}
-	addSettings(cmd, cmdWorker)
-	return cmd
+func workerCommand() command {
+	short := "Run the workflows: charge, pay, refund, and hand grabs over to them"
+	return command{use: "worker", short: short, as: local(cmdWorker), run: func(ctx context.Context, t *call) error {
+		c := t.config
+		redis, err := redisConfig(c)
+		if err != nil {
+			return err
+		}
+		return runWorker(ctx, workerConfig{
+			Listen:          c.text("listen"),
+			Redis:           redis,
+			MySQLDSN:        c.secret("mysql-dsn"),
+			SeedKey:         c.secret("seed-key"),
+			Temporal:        c.temporal(),
+			ConsoleURL:      c.text("console-url"),
+			ProviderURL:     c.text("provider-url"),
+			ProviderAccount: c.text("provider-account"),
+			ProviderKey:     c.secret("provider-key"),
+			ProviderRate:    c.number("provider-rate"),
+			ReconcileAt:     c.text("reconcile-at"),
+			Retain:          c.retain(),
+			PoolRebuild:     c.text("pool-rebuild"),
+			FailpointDir:    c.text("crash-points"),
+			Tracing:         tracingConfig{Endpoint: c.text("otlp-endpoint"), Sampler: samplerFromCaller},
+		}, c.logger(t.notes))
+	}}
 }
 
 // retain is for how long rows of tables are kept; tables that keep theirs for ever left out.
