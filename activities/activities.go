@@ -14,7 +14,7 @@ import (
 
 // PacketStore is the part of MySQL that stores packets.
 type PacketStore interface {
-	RecordPacket(ctx context.Context, p packet.Packet, sealedSeed []byte, eligible []string, provider string) (packet.Status, error)
+	RecordPacket(ctx context.Context, p packet.Packet, sealedSeed []byte, eligible []string) (packet.Status, error)
 	Packet(ctx context.Context, id string) (packet.Record, error)
 	Fund(ctx context.Context, id string, amounts []money.Fen) (packet.Status, error)
 	RejectPacket(ctx context.Context, id string, f packet.Failure) error
@@ -36,14 +36,14 @@ type ClosingStore interface {
 
 // ClaimStore is the part of MySQL that records claims and share conflicts (rule R10).
 type ClaimStore interface {
-	RecordClaim(ctx context.Context, c packet.Claim, provider string) (payout.State, error)
-	RecordShareConflict(ctx context.Context, c packet.Claim, provider, detail string) (payout.State, error)
+	RecordClaim(ctx context.Context, c packet.Claim) (payout.State, error)
+	RecordShareConflict(ctx context.Context, c packet.Claim, detail string) (payout.State, error)
 }
 
 // PaymentStore is the part of MySQL that stores payments.
 type PaymentStore interface {
 	ClaimStore
-	BeginClaim(ctx context.Context, c packet.Claim, provider string, limits payout.Limits, encode func(payout.Instruction) ([]byte, error)) (
+	BeginClaim(ctx context.Context, c packet.Claim, limits payout.Limits, encode func(payout.Instruction) ([]byte, error)) (
 		payout.SendStart, error)
 	IsStaleClaim(ctx context.Context, c packet.Claim) (bool, error)
 	PaymentState(ctx context.Context, id string) (payout.State, error)

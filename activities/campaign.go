@@ -31,6 +31,8 @@ type Campaigns struct {
 	Store   CampaignStore
 	Pool    StagingPool
 	SeedKey [32]byte
+	// Provider charges the senders of the packets and pays their recipients.
+	Provider Provider
 }
 
 // maxDaysPerRun bounds the days that one call decides. After a long outage the next call
@@ -88,6 +90,7 @@ const (
 // does not have it yet.
 func (a *Campaigns) stageDay(ctx context.Context, c campaign.Campaign, day campaign.Day) (campaign.DayStatus, error) {
 	p, life := c.PacketOf(day.Day, a.SeedKey), time.Duration(c.Template.Life)*time.Second
+	p.ChargeProvider, p.PayoutProvider = a.Provider.Name(), a.Provider.Name()
 	_, err := a.Store.Packet(ctx, p.ID)
 	if !errors.Is(err, packet.ErrNotFound) {
 		return campaign.DayCreated, err

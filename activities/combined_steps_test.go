@@ -59,7 +59,7 @@ func (w *whole) do(step string) error {
 	return nil
 }
 
-func (w *whole) RecordPacket(context.Context, packet.Packet, []byte, []string, string) (packet.Status, error) {
+func (w *whole) RecordPacket(context.Context, packet.Packet, []byte, []string) (packet.Status, error) {
 	return w.status, w.do("record")
 }
 

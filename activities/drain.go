@@ -96,7 +96,7 @@ func (a *Packets) startMissingPayouts(ctx context.Context, p packet.Packet) (fai
 	err := a.eachUnrecorded(ctx, p.ID, func(repairs []reconcile.Repair) error {
 		for _, r := range repairs {
 			err := failpoint.Do(failpoint.DrainStart, func() error {
-				_, err := RepairClaim(ctx, a.Starter, a.Store, r, p.App, a.Provider.Name())
+				_, err := RepairClaim(ctx, a.Starter, a.Store, r, p.App)
 				return err
 			})
 			if err != nil {

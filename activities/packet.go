@@ -61,7 +61,7 @@ func (a *Packets) record(ctx context.Context, p packet.Packet) (packet.Status, e
 			return "", fmt.Errorf("packet %s: eligible list has %d of %d ids: %w", p.ID, len(eligible), p.EligibleCount, packet.ErrPoolGone)
 		}
 	}
-	return a.Store.RecordPacket(ctx, p, sealed, eligible, a.Provider.Name())
+	return a.Store.RecordPacket(ctx, p, sealed, eligible)
 }
 
 // afterStep returns the facts after a step on the row: none if the row was at another step.

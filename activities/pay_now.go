@@ -48,7 +48,7 @@ func (a *Payments) PayNow(ctx context.Context, c packet.Claim) (Outcome, error) 
 		return a.recordOnly(ctx, c, why, wait)
 	}
 	noted := a.clock() // at or before the note's commit
-	begun, err := a.Store.BeginClaim(ctx, c, a.Provider.Name(), a.Provider.Limits(), a.Provider.EncodeRequest)
+	begun, err := a.Store.BeginClaim(ctx, c, a.Provider.Limits(), a.Provider.EncodeRequest)
 	switch {
 	case err != nil:
 		a.Admission.cancel(op)
@@ -74,7 +74,7 @@ func (a *Payments) recordOnly(ctx context.Context, c packet.Claim, why payout.De
 	if err != nil || done {
 		return Outcome{State: st}, temporalError(err)
 	}
-	st, err = a.Store.RecordClaim(ctx, c, a.Provider.Name())
+	st, err = a.Store.RecordClaim(ctx, c)
 	if err != nil {
 		return Outcome{}, temporalError(err)
 	}

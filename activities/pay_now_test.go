@@ -39,7 +39,7 @@ func (r *rows) state(id string) payout.State {
 	return st
 }
 
-func (r *rows) BeginClaim(_ context.Context, c packet.Claim, _ string, _ payout.Limits, _ func(payout.Instruction) ([]byte, error)) (
+func (r *rows) BeginClaim(_ context.Context, c packet.Claim, _ payout.Limits, _ func(payout.Instruction) ([]byte, error)) (
 	payout.SendStart, error) {
 	r.did = append(r.did, "begin")
 	id := payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex)
@@ -57,7 +57,7 @@ func (r *rows) BeginClaim(_ context.Context, c packet.Claim, _ string, _ payout.
 		Request: []byte("stored"), Send: 1}}, nil
 }
 
-func (r *rows) RecordClaim(_ context.Context, c packet.Claim, _ string) (payout.State, error) {
+func (r *rows) RecordClaim(_ context.Context, c packet.Claim) (payout.State, error) {
 	r.did = append(r.did, "book")
 	r.booked = true
 	return r.state(payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex)), nil

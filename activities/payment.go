@@ -33,17 +33,17 @@ type Payments struct {
 func (a *Payments) RecordClaim(ctx context.Context, c packet.Claim) (payout.State, error) {
 	st, done, err := a.recordStale(ctx, c)
 	if err == nil && !done {
-		st, err = RecordClaimOrConflict(ctx, a.Store, c, a.Provider.Name())
+		st, err = RecordClaimOrConflict(ctx, a.Store, c)
 	}
 	return st, temporalError(err)
 }
 
 // RecordClaimOrConflict records an acknowledged claim, or stores it as a share conflict.
 // Repeatable. Errors: those of the store.
-func RecordClaimOrConflict(ctx context.Context, book ClaimStore, c packet.Claim, provider string) (payout.State, error) {
-	st, err := book.RecordClaim(ctx, c, provider)
+func RecordClaimOrConflict(ctx context.Context, book ClaimStore, c packet.Claim) (payout.State, error) {
+	st, err := book.RecordClaim(ctx, c)
 	if errors.Is(err, packet.ErrConflict) || errors.Is(err, packet.ErrBooksClosed) {
-		st, err = book.RecordShareConflict(ctx, c, provider, err.Error())
+		st, err = book.RecordShareConflict(ctx, c, err.Error())
 	}
 	return st, err
 }

@@ -19,7 +19,7 @@ type ClaimRecords interface {
 // a share conflict. The open run may be of the user's other claim, which waits for staff; once that is
 // recorded, this one needs no run. A claim whose start Temporal rejects is recorded without a run, and the
 // watch starts one once Temporal accepts it. It reports whether it did anything. Repeatable.
-func RepairClaim(ctx context.Context, s Starter, records ClaimRecords, r reconcile.Repair, app, provider string) (done bool, err error) {
+func RepairClaim(ctx context.Context, s Starter, records ClaimRecords, r reconcile.Repair, app string) (done bool, err error) {
 	if r.Mode != reconcile.Normal {
 		return false, fmt.Errorf("repair claim of packet %s: mode %q is a recovery's", r.Claim.PacketID, r.Mode)
 	}
@@ -35,7 +35,7 @@ func RepairClaim(ctx context.Context, s Starter, records ClaimRecords, r reconci
 			}
 		}
 	}
-	_, err = RecordClaimOrConflict(ctx, records, r.Claim, provider)
+	_, err = RecordClaimOrConflict(ctx, records, r.Claim)
 	return err == nil, err
 }
 

@@ -33,7 +33,7 @@ func (b *claimBooks) RecordedClaims(context.Context, string, []packet.Claim) (pa
 	return packet.Recorded{Claims: b.has}, nil
 }
 
-func (b *claimBooks) RecordClaim(_ context.Context, c packet.Claim, _ string) (payout.State, error) {
+func (b *claimBooks) RecordClaim(_ context.Context, c packet.Claim) (payout.State, error) {
 	if b.taken {
 		return payout.State{}, packet.ErrConflict
 	}
@@ -41,7 +41,7 @@ func (b *claimBooks) RecordClaim(_ context.Context, c packet.Claim, _ string) (p
 	return payout.State{}, nil
 }
 
-func (b *claimBooks) RecordShareConflict(_ context.Context, c packet.Claim, _, _ string) (payout.State, error) {
+func (b *claimBooks) RecordShareConflict(_ context.Context, c packet.Claim, _ string) (payout.State, error) {
 	b.recorded = append(b.recorded, "conflict of "+c.UserID)
 	return payout.State{}, nil
 }
@@ -71,14 +71,13 @@ func TestR11_RepairClaim(t *testing.T) {
 			[]string{"conflict of ann"}, false},
 		{"of a recovery", reconcile.Record, reconcile.Recovering, claimBooks{}, false, nil, true},
 	} {
-		done, err := RepairClaim(t.Context(), &tc.books, &tc.books, reconcile.Repair{Kind: tc.kind, Mode: tc.mode, Claim: c}, "app", "sandbox")
+		done, err := RepairClaim(t.Context(), &tc.books, &tc.books, reconcile.Repair{Kind: tc.kind, Mode: tc.mode, Claim: c}, "app")
 		if done != tc.done || (err != nil) != tc.fails || !slices.Equal(tc.books.recorded, tc.recorded) {
 			t.Errorf("%s: %t, %v, recorded %q", tc.name, done, err, tc.books.recorded)
 		}
 	}
 	away := &awayStarter{}
-	if _, err := RepairClaim(t.Context(), away, &claimBooks{}, reconcile.Repair{Kind: reconcile.Start, Mode: reconcile.Normal, Claim: c}, "",
-		""); !StoreUnavailable(err) {
+	if _, err := RepairClaim(t.Context(), away, &claimBooks{}, reconcile.Repair{Kind: reconcile.Start, Mode: reconcile.Normal, Claim: c}, ""); !StoreUnavailable(err) {
 		t.Errorf("Temporal is away: %v", err)
 	}
 	if StoreUnavailable(errors.New("other")) || !StoreUnavailable(packet.ErrUnavailable) {

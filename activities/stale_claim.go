@@ -39,6 +39,6 @@ func (a *Payments) recordStale(ctx context.Context, c packet.Claim) (st payout.S
 	}
 	logger(ctx).Warn("Stale claim is kept as a share conflict.", "packet_id", c.PacketID, "share_index", c.ShareIndex, "epoch", c.Epoch,
 		"pool_has", string(result))
-	st, err = a.Store.RecordShareConflict(ctx, c, a.Provider.Name(), detail)
+	st, err = a.Store.RecordShareConflict(ctx, c, detail)
 	return st, err == nil, err
 }

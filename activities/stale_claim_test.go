@@ -40,7 +40,7 @@ func (r *staleRows) IsStaleClaim(context.Context, packet.Claim) (bool, error) {
 	return r.stale, nil
 }
 
-func (r *staleRows) RecordShareConflict(_ context.Context, _ packet.Claim, _, detail string) (payout.State, error) {
+func (r *staleRows) RecordShareConflict(_ context.Context, _ packet.Claim, detail string) (payout.State, error) {
 	r.did = append(r.did, "conflict: "+detail)
 	return payout.State{PaymentID: "h"}, nil
 }

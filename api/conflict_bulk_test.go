@@ -66,7 +66,7 @@ func TestR10_BulkDecision(t *testing.T) {
 	p := proofFixture{h, h.open(h.app, with("share_count", "4", "split", `"equal"`))}
 	a := p.addConflict("a", 0)
 	conflict := packet.Claim{PacketID: p.id, UserID: "lost0", ShareIndex: 2, Amount: 250, ClaimedAt: p.packet(p.app, p.id).CreatedAt}
-	_, err := p.store.RecordShareConflict(t.Context(), conflict, "sandbox", "another claim")
+	_, err := p.store.RecordShareConflict(t.Context(), conflict, "another claim")
 	h.check(err)
 	b := p.addConflict("b", 1)
 	const all = `"filter":{"packet_id":"%s"}`

@@ -126,7 +126,7 @@ func TestCreateLostWhileFunding(t *testing.T) {
 	h.check(err)
 	sealed, err := packet.SealSeed(h.cfg.SeedKey, id, packet.DeriveSeed(h.cfg.SeedKey, id))
 	h.check(err)
-	_, err = h.store.RecordPacket(t.Context(), view.Packet, sealed, nil, "sandbox")
+	_, err = h.store.RecordPacket(t.Context(), view.Packet, sealed, nil)
 	h.check(err)
 	h.drive(payout.ID(payout.KindCharge, id, 0))
 	h.empty(redis.Addr)

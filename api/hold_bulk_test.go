@@ -110,7 +110,7 @@ func TestBulkRelease(t *testing.T) {
 	}
 	claims, err := h.pool.Claims(t.Context(), second)
 	h.check(err)
-	_, err = h.store.RecordClaim(t.Context(), claims[0], "sandbox")
+	_, err = h.store.RecordClaim(t.Context(), claims[0])
 	h.check(err)
 	seen := h.releaseMany(colleague, "dry", all, 500, b+" skipped 1000 decision_changed", a+" would_release 500")
 	if by := seen.Items[1].AskedBy; by == nil || *by != h.finance.key.Owner {
@@ -170,7 +170,7 @@ func TestBulkReleaseAfterRecovery(t *testing.T) {
 	h.post(h.app, "unpaid", with()).json(t, &p)
 	view, err := h.pool.View(t.Context(), p.ID)
 	h.check(err)
-	_, err = h.store.RecordPacket(t.Context(), view.Packet, []byte("sealed"), nil, "sandbox")
+	_, err = h.store.RecordPacket(t.Context(), view.Packet, []byte("sealed"), nil)
 	h.check(err)
 	_, err = h.store.BeginClosing(t.Context(), ended, packet.CloseExpired)
 	h.check(err)

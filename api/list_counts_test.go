@@ -106,9 +106,9 @@ func TestTallies(t *testing.T) {
 		}
 	}
 	h.exec(dsn, `INSERT INTO packets (id, app_id, sender_id, currency, total_amount, share_count, split, min_share, max_share, greeting,
-		metadata, body_hash, commitment, sealed_seed, status, created_at, opens_at, expires_at, updated_at)
+		metadata, body_hash, commitment, sealed_seed, charge_provider, payout_provider, status, created_at, opens_at, expires_at, updated_at)
 		SELECT CONCAT('k', LPAD(seq, 19, '0')), 'many', IF(seq <= 8900, 's', 'whale'), 'CNY', IF(seq <= 8900, 100, 9007199254740991), 1, 'equal',
-		1, 0, '', '{}', 'h', 'c', 's', 'funding', NOW(3), NOW(3), NOW(3) + INTERVAL 1 DAY, NOW(3) FROM seq_1_to_10001`)
+		1, 0, '', '{}', 'h', 'c', 's', 'sandbox', 'sandbox', 'funding', NOW(3), NOW(3), NOW(3) + INTERVAL 1 DAY, NOW(3) FROM seq_1_to_10001`)
 	h.exec(dsn, `INSERT INTO breaks (kind, packet_id, payment_id, order_no, detail, created_at, last_seen) SELECT 'not_booked', '', CONCAT('q',
 		seq), '', '', NOW(3), NOW(3) FROM seq_1_to_10001`)
 	for path, want := range map[string]string{

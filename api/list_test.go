@@ -94,7 +94,8 @@ func (h *fixture) stage(o owner, sender string) packet.Packet {
 	id := packet.NewID(o.app.Salt, rand.Text())
 	seed := packet.DeriveSeed(h.cfg.SeedKey, id)
 	staged, err := h.pool.Create(h.t.Context(), packet.Packet{
-		ID: id, App: o.app.ID, SenderID: sender, Currency: packet.CurrencyCNY, TotalAmount: 300, ShareCount: 3, Split: packet.SplitEqual,
+		ID: id, App: o.app.ID, SenderID: sender, Currency: packet.CurrencyCNY, ChargeProvider: "sandbox", PayoutProvider: "sandbox",
+		TotalAmount: 300, ShareCount: 3, Split: packet.SplitEqual,
 		MinShare: 1, BodyHash: strings.Repeat("a", 64), Commitment: packet.Commitment(seed),
 	}, nil, nil, time.Hour, time.Second)
 	if err != nil {

@@ -22,7 +22,7 @@ func (h *fixture) undecided(packetID, user string) (payoutID, breakID string) {
 		if c.UserID != user {
 			continue
 		}
-		st, err := h.store.RecordClaim(h.t.Context(), c, "sandbox")
+		st, err := h.store.RecordClaim(h.t.Context(), c)
 		h.check(err)
 		payoutID = st.PaymentID
 	}

@@ -48,6 +48,7 @@ func createPacket(r *request) (answer, error) {
 	}
 	app := r.caller.app
 	c := &creation{request: r, createRequest: q, packet: q.packet(app.ID, packet.NewID(app.Salt, key), hash, r.server.cfg.SeedKey)}
+	c.packet.ChargeProvider, c.packet.PayoutProvider = r.server.cfg.Provider.Name(), r.server.cfg.Provider.Name()
 	return c.run()
 }
 

@@ -22,9 +22,13 @@ func (r *request) getUnbooked(id string, missing error) (answer, error) {
 	if c == nil {
 		return answer{}, missing
 	}
+	view, err := r.server.cfg.Pool.View(r.ctx, c.PacketID)
+	if err != nil {
+		return answer{}, unavailable(err)
+	}
 	row := staff.PaymentRow{Payment: payout.Payment{ID: id, PacketID: c.PacketID, UserID: c.UserID, ShareIndex: c.ShareIndex, Amount: c.Amount,
 		Currency: packet.CurrencyCNY,
-		Status:   payout.StatusPending, Provider: r.server.cfg.Provider.Name(), CreatedAt: c.ClaimedAt, UpdatedAt: c.ClaimedAt}}
+		Status:   payout.StatusPending, Provider: view.Packet.PayoutProvider, CreatedAt: c.ClaimedAt, UpdatedAt: c.ClaimedAt}}
 	out := wire.PayoutDetail{Payout: r.server.renderPayout(row), Attempts: []wire.Attempt{},
 		Retry: wire.RetryPreview{Code: textOrNull(string(wire.CodeNotRetryable))}}
 	out.Temporal = r.runsOf(out.Workflow.ID)

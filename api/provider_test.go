@@ -97,7 +97,7 @@ func TestProviderHold(t *testing.T) {
 	r.json(t, &p)
 	view, err := h.pool.View(t.Context(), p.ID)
 	h.check(err)
-	_, err = h.store.RecordPacket(t.Context(), view.Packet, []byte("sealed"), nil, "sandbox")
+	_, err = h.store.RecordPacket(t.Context(), view.Packet, []byte("sealed"), nil)
 	h.check(err)
 	charge := payout.ID(payout.KindCharge, p.ID, 0)
 	begin := func() payout.SendStart {

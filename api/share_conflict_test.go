@@ -26,7 +26,7 @@ func (p proofFixture) addConflict(user string, share int) (promiseID string) {
 	ctx := p.t.Context()
 	c := packet.Claim{PacketID: p.id, UserID: fmt.Sprint("lost", share), ShareIndex: share, Amount: 250}
 	c.ClaimedAt = p.packet(p.app, p.id).CreatedAt
-	st, err := p.store.RecordClaim(ctx, c, "sandbox")
+	st, err := p.store.RecordClaim(ctx, c)
 	p.check(err)
 	p.drive(st.PaymentID)
 	var won claimBody
@@ -42,11 +42,11 @@ func (p proofFixture) addUnrecorded(user string) (promiseID string) {
 	p.t.Helper()
 	c, _, err := p.pool.Claim(p.t.Context(), p.id, user)
 	p.check(err)
-	_, refused := p.store.RecordClaim(p.t.Context(), c, "sandbox")
+	_, refused := p.store.RecordClaim(p.t.Context(), c)
 	if refused == nil {
 		p.t.Fatalf("the claim of %s was booked", user)
 	}
-	st, err := p.store.RecordShareConflict(p.t.Context(), c, "sandbox", refused.Error())
+	st, err := p.store.RecordShareConflict(p.t.Context(), c, refused.Error())
 	p.check(err)
 	return st.PaymentID
 }

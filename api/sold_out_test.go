@@ -413,7 +413,7 @@ func TestR9_SoldOutKnowsStaleClaims(t *testing.T) {
 	if h.check(err); result != packet.StaleKept {
 		t.Fatal(result)
 	}
-	_, err = h.store.RecordShareConflict(t.Context(), c, "sandbox", "stale")
+	_, err = h.store.RecordShareConflict(t.Context(), c, "stale")
 	h.check(err)
 	wait.Until(t, "the process knows the claim", func() bool { return h.grab(h.app, p.id, "lost").status == http.StatusOK })
 	h.tooLate(p.id)

@@ -32,9 +32,9 @@ const (
 // sound are rows that satisfy every constraint.
 var sound = []string{
 	`INSERT INTO packets (id, app_id, sender_id, currency, total_amount, share_count, split, min_share, max_share, greeting, metadata,
-		body_hash, commitment, sealed_seed,
+		body_hash, commitment, sealed_seed, charge_provider, payout_provider,
 		status, created_at, opens_at, expires_at, updated_at) VALUES ('` + packetID +
-		`', 'a', 's', 'CNY', 100, 2, 'equal', 1, 0, '', '{}', 'h', 'c', 's',
+		`', 'a', 's', 'CNY', 100, 2, 'equal', 1, 0, '', '{}', 'h', 'c', 's', 'sandbox', 'sandbox',
 		'open', NOW(), NOW(), NOW() + INTERVAL 1 DAY, NOW())`,
 	`INSERT INTO shares (packet_id, share_index, amount, user_id, claimed_at) VALUES ('` + packetID +
 		`', 0, 50, 'u', NOW()), ('` + packetID + `', 1, 50, NULL, NULL)`,

@@ -37,7 +37,7 @@ func TestR3_ConcurrentAdvances(t *testing.T) {
 	}
 	advance(packet.Facts{}, func(f packet.Facts) bool { return f.Pool == packet.PoolUsed })
 	first := r.grab(t, p.ID, "a").Claim
-	if _, err := r.store.RecordClaim(t.Context(), first, r.provider.Name()); err != nil {
+	if _, err := r.store.RecordClaim(t.Context(), first); err != nil {
 		t.Fatal(err)
 	}
 	r.recall(t, p.ID)

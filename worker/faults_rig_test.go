@@ -125,10 +125,10 @@ func (o ownLimits) BeginSend(ctx context.Context, id string, limits payout.Limit
 	return o.Store.BeginSend(ctx, id, limits, encode)
 }
 
-func (o ownLimits) BeginClaim(ctx context.Context, c packet.Claim, provider string, limits payout.Limits,
+func (o ownLimits) BeginClaim(ctx context.Context, c packet.Claim, limits payout.Limits,
 	encode func(payout.Instruction) ([]byte, error)) (payout.SendStart, error) {
 	limits = o.of(c.PacketID, limits)
-	return o.Store.BeginClaim(ctx, c, provider, limits, encode)
+	return o.Store.BeginClaim(ctx, c, limits, encode)
 }
 
 // Settle has more time than the step gives it.

@@ -526,7 +526,7 @@ func TestR13_RecoverLeavesBreaksToStaff(t *testing.T) {
 	bad := old.awaitPayout(t, slip, payout.StatusFailed)
 	// Recorded, not charged; then refused without a trace at the provider, and rejected.
 	refused := packet.Packet{ID: packet.NewID([]byte("salt"), "refused "+rand.Text()), App: "demo", SenderID: "s",
-		Currency: packet.CurrencyCNY, TotalAmount: 100, ShareCount: 1,
+		Currency: packet.CurrencyCNY, ChargeProvider: "sandbox", PayoutProvider: "sandbox", TotalAmount: 100, ShareCount: 1,
 		Split: packet.SplitRandom, MinShare: 1, BodyHash: "h", Metadata: map[string]string{}}
 	refused.Commitment = packet.Commitment(packet.DeriveSeed(old.seedKey, refused.ID))
 	old.occupied(t, workflows.PacketID(refused.ID))

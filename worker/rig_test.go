@@ -267,7 +267,9 @@ func (r *rig) createFor(t testing.TB, guests []string, opensAt *time.Time, s spe
 	if s.life == 0 {
 		s.life = time.Hour
 	}
-	p := packet.Packet{ID: id, App: "demo", SenderID: s.sender, Currency: packet.CurrencyCNY, TotalAmount: s.total, ShareCount: s.count,
+	p := packet.Packet{ID: id, App: "demo", SenderID: s.sender, Currency: packet.CurrencyCNY,
+		ChargeProvider: "sandbox", PayoutProvider: "sandbox",
+		TotalAmount: s.total, ShareCount: s.count,
 		Split:    packet.SplitRandom,
 		MinShare: 1, BodyHash: "h", Commitment: packet.Commitment(packet.DeriveSeed(r.seedKey, id)), Metadata: map[string]string{}}
 	var staged packet.StageResult

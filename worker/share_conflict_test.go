@@ -30,7 +30,7 @@ func lostGrab(t *testing.T, r *rig, user string) conflictCase {
 	c := conflictCase{rig: r, p: r.create(t, spec{total: 3, count: 3})}
 	r.awaitOpen(t, c.p.ID)
 	lost := packet.Claim{PacketID: c.p.ID, UserID: "lost", Amount: 1, ClaimedAt: time.Now().UTC()}
-	if _, err := r.store.RecordClaim(t.Context(), lost, "sandbox"); err != nil {
+	if _, err := r.store.RecordClaim(t.Context(), lost); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := r.starter.StartPayout(t.Context(), lost, "demo"); err != nil {

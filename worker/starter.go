@@ -35,9 +35,6 @@ func NewStarter(c client.Client, provider string) *Starter {
 	return &Starter{client: c, provider: provider}
 }
 
-// Provider returns the name of the provider.
-func (s *Starter) Provider() string { return s.provider }
-
 // LinkedTo sets the console's address, as seen by browsers of staff, for links in the details of
 // runs; "": no links.
 func (s *Starter) LinkedTo(console string) *Starter {
@@ -64,7 +61,7 @@ func (s *Starter) packetStart(p packet.Packet) client.StartWorkflowOptions {
 		StaticSummary:       workflows.PacketSummary(p),
 		StaticDetails:       workflows.PacketDetails(p, s.console),
 		TypedSearchAttributes: temporal.NewSearchAttributes(workflows.AttrApp.ValueSet(p.App), workflows.AttrPacketID.ValueSet(p.ID),
-			workflows.AttrUserID.ValueSet(p.SenderID), workflows.AttrProvider.ValueSet(s.provider)),
+			workflows.AttrUserID.ValueSet(p.SenderID), workflows.AttrProvider.ValueSet(p.ChargeProvider)),
 	}
 }
 

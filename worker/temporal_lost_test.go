@@ -350,10 +350,11 @@ func TestR3_TemporalLostManyPackets(t *testing.T) {
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	for range packets {
 		p := packet.Packet{ID: packet.NewID([]byte("salt"), rand.Text()), App: "demo", SenderID: "s", Currency: packet.CurrencyCNY,
+			ChargeProvider: "sandbox", PayoutProvider: "sandbox",
 			TotalAmount: 100, ShareCount: 2,
 			Split: packet.SplitRandom, MinShare: 1, BodyHash: "h", Metadata: map[string]string{}, CreatedAt: now, OpensAt: now,
 			ExpiresAt: now.Add(time.Hour)}
-		must(r.store.RecordPacket(t.Context(), p, []byte("seed"), nil, r.provider.Name()))(t)
+		must(r.store.RecordPacket(t.Context(), p, []byte("seed"), nil))(t)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

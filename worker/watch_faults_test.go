@@ -58,7 +58,7 @@ func TestR11_WatchGoesOnBesideAFault(t *testing.T) {
 	share := must(r.store.UnclaimedShares(t.Context(), p.ID, -1, 1))(t)[0]
 	c := packet.Claim{PacketID: p.ID, UserID: "u", ShareIndex: share.Index, Amount: share.Amount,
 		ClaimedAt: time.Now().UTC().Truncate(time.Millisecond)}
-	must(r.store.RecordClaim(t.Context(), c, r.provider.Name()))(t)
+	must(r.store.RecordClaim(t.Context(), c))(t)
 	if _, err := r.store.BeginClosing(t.Context(), p.ID, packet.CloseExpired); err != nil {
 		t.Fatal(err)
 	}

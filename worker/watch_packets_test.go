@@ -257,6 +257,7 @@ func TestR3_PacketRunLost(t *testing.T) {
 	t.Run("past its expiry, for a list of guests, pool lost", func(t *testing.T) {
 		t.Parallel()
 		p := packet.Packet{ID: packet.NewID([]byte("salt"), rand.Text()), App: "demo", SenderID: "s", Currency: packet.CurrencyCNY,
+			ChargeProvider: "sandbox", PayoutProvider: "sandbox",
 			TotalAmount: 100, ShareCount: 2,
 			Split: packet.SplitRandom, MinShare: 1, BodyHash: "h", Metadata: map[string]string{}, EligibleCount: 2}
 		p.Commitment = packet.Commitment(packet.DeriveSeed(r.seedKey, p.ID))

@@ -27,7 +27,7 @@ func TestR11_ShareConflictHidesNoClaim(t *testing.T) {
 	r.awaitPayout(t, first, payout.StatusPaid)
 	conflict := packet.Claim{PacketID: p.ID, UserID: "conflict", ShareIndex: first.ShareIndex, Amount: first.Amount,
 		ClaimedAt: time.Now().UTC()}
-	if _, err := r.store.RecordShareConflict(ctx, conflict, r.provider.Name(), "claimed by another"); err != nil {
+	if _, err := r.store.RecordShareConflict(ctx, conflict, "claimed by another"); err != nil {
 		t.Fatal(err)
 	}
 	rdb := redis.NewClient(&redis.Options{Addr: r.redis})
@@ -79,7 +79,7 @@ func TestR9_PoolLacksShareConflict(t *testing.T) {
 	r.awaitPayout(t, first, payout.StatusPaid)
 	conflict := first
 	conflict.UserID = "conflict"
-	if _, err := r.store.RecordShareConflict(t.Context(), conflict, r.provider.Name(), "claimed by another"); err != nil {
+	if _, err := r.store.RecordShareConflict(t.Context(), conflict, "claimed by another"); err != nil {
 		t.Fatal(err)
 	}
 	r.watchFast(t)

@@ -183,6 +183,7 @@ func TestR11_LostHandOffs(t *testing.T) {
 	t.Run("staged packet", func(t *testing.T) {
 		t.Parallel()
 		p := packet.Packet{ID: packet.NewID([]byte("salt"), rand.Text()), App: "demo", SenderID: "s", Currency: packet.CurrencyCNY,
+			ChargeProvider: "sandbox", PayoutProvider: "sandbox",
 			TotalAmount: 100, ShareCount: 1,
 			Split: packet.SplitRandom, MinShare: 1, BodyHash: "h", Metadata: map[string]string{}}
 		p.Commitment = packet.Commitment(packet.DeriveSeed(r.seedKey, p.ID))

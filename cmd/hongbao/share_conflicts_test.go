@@ -11,7 +11,7 @@ func (d *staffStack) testDecideConflicts() {
 	t := d.t
 	p, _ := d.grabbedPacket(10, "taken")
 	conflict := packet.Claim{PacketID: p, UserID: "conflicting", Amount: 10, ClaimedAt: time.Now()}
-	st, err := d.store.RecordShareConflict(t.Context(), conflict, "sandbox", "share taken")
+	st, err := d.store.RecordShareConflict(t.Context(), conflict, "share taken")
 	d.check(err)
 	first, second := d.as("HONGBAO_FINANCE_KEY", d.finance), d.as("HONGBAO_FINANCE_KEY", d.second)
 	many := []string{"share-conflicts", "void", "--packet", p, "--default-decision", "honour"}

@@ -94,7 +94,7 @@ func runWorker(ctx context.Context, cfg workerConfig, logger *slog.Logger) error
 		Starter:  starter, Handoffs: handoffs, Quarantine: db, Outbox: db, Watch: db, Live: redis, Holds: db, Returns: db,
 		Reconcile: &worker.Reconcile{Steps: &activities.Reconciliations{Store: db, Provider: pay}, Store: db, Closes: db, Hour: hour,
 			Minute: minute},
-		Campaigns: &worker.Campaigns{Steps: &activities.Campaigns{Store: db, Pool: redis, SeedKey: key32(cfg.SeedKey)}, Store: db},
+		Campaigns: &worker.Campaigns{Steps: &activities.Campaigns{Store: db, Pool: redis, SeedKey: key32(cfg.SeedKey), Provider: pay}, Store: db},
 		Heartbeat: &worker.Heartbeat{Books: db, Copy: redis, Beats: true, Logger: logger},
 		Rebuild:   rebuildConfig(cfg, db, redis, handoffs, starter, logger),
 		Lanes:     cfg.Redis.Lanes, Logger: logger, Refused: refused, Retention: &worker.Retention{Book: db, Keep: cfg.Retain},

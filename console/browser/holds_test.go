@@ -34,7 +34,7 @@ func (h *testbed) claim(id, user string) (paymentID string) {
 	claims, err := h.Pool.Claims(h.t.Context(), id)
 	h.must(err)
 	for _, c := range claims {
-		_, err := h.Store.RecordClaim(h.t.Context(), c, h.Provider.Name())
+		_, err := h.Store.RecordClaim(h.t.Context(), c)
 		h.must(err)
 	}
 	return won
@@ -223,7 +223,7 @@ func TestDecideConflicts(t *testing.T) {
 	h := newTestbed(t, nil)
 	id := h.open(map[string]any{"sender_id": "s", "total_amount": 200, "share_count": 2, "split": "equal"})
 	conflict := packet.Claim{PacketID: id, UserID: "conflicting", Amount: 100, ClaimedAt: time.Now()}
-	st, err := h.Store.RecordShareConflict(t.Context(), conflict, "sandbox", "share taken")
+	st, err := h.Store.RecordShareConflict(t.Context(), conflict, "share taken")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -319,7 +319,7 @@ func (h *testbed) conflict(packetID, user string) string {
 	claims, err := h.Pool.Claims(h.t.Context(), packetID)
 	h.must(err)
 	claims[0].UserID = user
-	st, err := h.Store.RecordShareConflict(h.t.Context(), claims[0], "sandbox", "claimed by another")
+	st, err := h.Store.RecordShareConflict(h.t.Context(), claims[0], "claimed by another")
 	h.must(err)
 	return st.PaymentID
 }

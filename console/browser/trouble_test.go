@@ -47,7 +47,7 @@ func TestTroubleOfTheProvider(t *testing.T) {
 	behind := h.win(waits, "eve", "")
 	claims, err := h.Pool.Claims(t.Context(), waits)
 	h.must(err)
-	_, err = h.Store.RecordClaim(t.Context(), claims[0], "sandbox")
+	_, err = h.Store.RecordClaim(t.Context(), claims[0])
 	h.must(err)
 
 	en, zh := h.signIn(h.ops, "en"), h.signIn(h.ops, "zh-CN")
@@ -90,7 +90,7 @@ func TestChargeThatWaits(t *testing.T) {
 	h.must(err)
 	sealed, err := packet.SealSeed(h.Config.SeedKey, made.ID, packet.DeriveSeed(h.Config.SeedKey, made.ID))
 	h.must(err)
-	_, err = h.Store.RecordPacket(t.Context(), view.Packet, sealed, nil, "sandbox")
+	_, err = h.Store.RecordPacket(t.Context(), view.Packet, sealed, nil)
 	h.must(err)
 
 	b := h.signIn(h.ops, "en")

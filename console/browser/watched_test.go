@@ -19,7 +19,7 @@ func (h *testbed) begin(packetID string) *payout.Order {
 	ctx := h.t.Context()
 	claims, err := h.Pool.Claims(ctx, packetID)
 	h.must(err)
-	st, err := h.Store.RecordClaim(ctx, claims[0], "sandbox")
+	st, err := h.Store.RecordClaim(ctx, claims[0])
 	h.must(err)
 	begun, err := h.Store.BeginSend(ctx, st.PaymentID, h.Provider.Limits(), h.Provider.EncodeRequest)
 	h.must(err)

@@ -97,9 +97,9 @@ func (r *Recovery) recordAll(ctx context.Context, claims []packet.Claim) error {
 // recordClaim records a claim as its payout's run would on a normal MySQL, if need be as a share
 // conflict (rule R10).
 func (r *Recovery) recordClaim(ctx context.Context, c packet.Claim) error {
-	_, err := r.Store.RecoverClaim(ctx, c, r.Provider.Name())
+	_, err := r.Store.RecoverClaim(ctx, c)
 	if errors.Is(err, packet.ErrConflict) || errors.Is(err, packet.ErrBooksClosed) {
-		_, err = r.Store.RecoverShareConflict(ctx, c, r.Provider.Name(), err.Error())
+		_, err = r.Store.RecoverShareConflict(ctx, c, err.Error())
 	}
 	if err == nil {
 		r.updateReport(func(v *Report) { v.Claims++ })
@@ -145,7 +145,7 @@ func (r *Recovery) recoverShare(ctx context.Context, id string, share payout.Unc
 	}
 	c := packet.Claim{PacketID: id, UserID: seen.Account, ShareIndex: share.Index, Amount: share.Amount,
 		ClaimedAt: at.UTC().Truncate(time.Millisecond)}
-	_, err = r.Store.RecoverClaim(ctx, c, r.Provider.Name())
+	_, err = r.Store.RecoverClaim(ctx, c)
 	if errors.Is(err, packet.ErrConflict) || errors.Is(err, packet.ErrBooksClosed) {
 		return r.leaveToStaff(ctx, id, no, fmt.Sprintf("share %d was paid to account %q, but the claim cannot be recorded: %v", share.Index,
 			seen.Account,

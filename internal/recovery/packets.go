@@ -172,7 +172,7 @@ func (r *Recovery) recordLost(ctx context.Context, p packet.Packet) error {
 			eligible = nil
 		}
 	}
-	_, err = r.Store.RecordPacket(ctx, p, sealed, eligible, r.Provider.Name())
+	_, err = r.Store.RecordPacket(ctx, p, sealed, eligible)
 	return err
 }
 

@@ -36,10 +36,10 @@ type Books interface {
 // Packets is the part of MySQL that recovers packets and claims.
 type Packets interface {
 	Packet(ctx context.Context, id string) (packet.Record, error)
-	RecordPacket(ctx context.Context, p packet.Packet, sealedSeed []byte, eligible []string, provider string) (packet.Status, error)
+	RecordPacket(ctx context.Context, p packet.Packet, sealedSeed []byte, eligible []string) (packet.Status, error)
 	RecoverFund(ctx context.Context, id string, amounts []money.Fen) (packet.Status, error)
-	RecoverClaim(ctx context.Context, c packet.Claim, provider string) (payout.State, error)
-	RecoverShareConflict(ctx context.Context, c packet.Claim, provider, detail string) (payout.State, error)
+	RecoverClaim(ctx context.Context, c packet.Claim) (payout.State, error)
+	RecoverShareConflict(ctx context.Context, c packet.Claim, detail string) (payout.State, error)
 	RecoverRejected(ctx context.Context, id string, f packet.Failure) error
 	RecoverRemainder(ctx context.Context, id string, amount money.Fen, reason packet.CloseReason) error
 	RecordedUsers(ctx context.Context, packetID string, users []string) (map[string]bool, error)

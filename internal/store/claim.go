@@ -19,23 +19,23 @@ import (
 // share or whether it was refunded (rule R13). Errors: ErrNotFound (no such packet or share),
 // ErrBooksClosed, ErrConflict (share taken by another user, or another amount: rule R10),
 // payout.ErrMySQLRestored, ErrUnavailable.
-func (s *Store) RecordClaim(ctx context.Context, c packet.Claim, provider string) (payout.State, error) {
-	return s.recordClaim(ctx, c, provider, tx.mayRecordClaims)
+func (s *Store) RecordClaim(ctx context.Context, c packet.Claim) (payout.State, error) {
+	return s.recordClaim(ctx, c, tx.mayRecordClaims)
 }
 
 // RecoverClaim is RecordClaim during a recovery. Errors: as RecordClaim; ErrMoved when MySQL is
 // normal.
-func (s *Store) RecoverClaim(ctx context.Context, c packet.Claim, provider string) (payout.State, error) {
-	return s.recordClaim(ctx, c, provider, tx.restoredOnly)
+func (s *Store) RecoverClaim(ctx context.Context, c packet.Claim) (payout.State, error) {
+	return s.recordClaim(ctx, c, tx.restoredOnly)
 }
 
 // mayRecordClaims: only a restored MySQL stops the recording of claims.
 func (tx tx) mayRecordClaims() error { return tx.allow(payout.ActionRecordClaim, holdNames{}) }
 
-func (s *Store) recordClaim(ctx context.Context, c packet.Claim, provider string, allowed func(tx) error) (payout.State, error) {
+func (s *Store) recordClaim(ctx context.Context, c packet.Claim, allowed func(tx) error) (payout.State, error) {
 	var out payout.State
 	err := s.inTx(ctx, failpoint.ClaimRecord, func(tx tx) error {
-		p, err := tx.claimShare(c, provider, s.lanes)
+		p, err := tx.claimShare(c, s.lanes)
 		switch {
 		case err != nil:
 			return err
@@ -57,7 +57,7 @@ func (s *Store) recordClaim(ctx context.Context, c packet.Claim, provider string
 // before stays as it is: Order is nil, and State is its state. Under a hold or on a restored MySQL
 // nothing is recorded: only Held is set. Errors: as RecordClaim, ErrStaleClaim for a stale claim
 // (IsStaleClaim; nothing is recorded), payout.ErrWrongProvider, errors of encode.
-func (s *Store) BeginClaim(ctx context.Context, c packet.Claim, provider string, limits payout.Limits,
+func (s *Store) BeginClaim(ctx context.Context, c packet.Claim, limits payout.Limits,
 	encode func(payout.Instruction) ([]byte, error)) (payout.SendStart, error) {
 	var out payout.SendStart
 	var found lockedPacket
@@ -70,7 +70,7 @@ func (s *Store) BeginClaim(ctx context.Context, c packet.Claim, provider string,
 		if out.Hold != nil {
 			return nil
 		}
-		p, err := tx.claimOf(c, found.Packet, provider)
+		p, err := tx.claimOf(c, found.Packet)
 		switch {
 		case err != nil:
 			return err
@@ -112,19 +112,19 @@ type lockedPacket struct {
 }
 
 // lockedColumns are those of a lockedPacket.
-const lockedColumns = `p.id, p.app_id, p.currency, p.books_closed_at, EXISTS (SELECT 1 FROM pool_lanes WHERE lane = ? AND state = 'open'
-	AND epoch > ?) AS late`
+const lockedColumns = `p.id, p.app_id, p.currency, p.books_closed_at, p.payout_provider,
+	EXISTS (SELECT 1 FROM pool_lanes WHERE lane = ? AND state = 'open' AND epoch > ?) AS late`
 
 // claimShare assigns a share to the claim's user and returns a pending payout, which the caller
 // inserts; nil when the user has the share already.
-func (tx tx) claimShare(c packet.Claim, provider string, lanes int) (*payout.Payment, error) {
+func (tx tx) claimShare(c packet.Claim, lanes int) (*payout.Payment, error) {
 	var found lockedPacket
 	lane, since := staleAfter(c, lanes)
 	err := tx.Raw("SELECT "+lockedColumns+" FROM packets p WHERE p.id = ? LOCK IN SHARE MODE", lane, since, c.PacketID).Scan(&found).Error
 	if err != nil {
 		return nil, err
 	}
-	return tx.claimOf(c, found.Packet, provider)
+	return tx.claimOf(c, found.Packet)
 }
 
 // lockForClaim is sendHold of a claim's payout, with the packet's row and MySQL's time. Only the packet is
@@ -175,7 +175,7 @@ func (s *Store) IsStaleClaim(ctx context.Context, c packet.Claim) (stale bool, e
 }
 
 // claimOf is claimShare for a packet row that is locked.
-func (tx tx) claimOf(c packet.Claim, row packetRow, provider string) (*payout.Payment, error) {
+func (tx tx) claimOf(c packet.Claim, row packetRow) (*payout.Payment, error) {
 	if row.ID == "" {
 		return nil, fmt.Errorf("packet %s: %w", c.PacketID, ErrNotFound)
 	}
@@ -199,7 +199,7 @@ func (tx tx) claimOf(c packet.Claim, row packetRow, provider string) (*payout.Pa
 	return &payout.Payment{
 		ID: id, Kind: payout.KindPayout, PacketID: c.PacketID, App: row.AppID,
 		UserID: c.UserID, ShareIndex: c.ShareIndex, Account: c.Account(), Amount: c.Amount, Currency: row.Currency, Remark: remark(c.PacketID),
-		Provider: provider, Status: payout.StatusPending, CreatedAt: tx.now, UpdatedAt: tx.now,
+		Provider: row.PayoutProvider, Status: payout.StatusPending, CreatedAt: tx.now, UpdatedAt: tx.now,
 	}, nil
 }
 

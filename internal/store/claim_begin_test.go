@@ -12,7 +12,7 @@ import (
 
 func beginClaim(t testing.TB, s *Store, c packet.Claim) payout.SendStart {
 	t.Helper()
-	b, err := s.BeginClaim(t.Context(), c, provider, limits, encode)
+	b, err := s.BeginClaim(t.Context(), c, limits, encode)
 	must(t, err)
 	return b
 }
@@ -57,7 +57,7 @@ func TestR3_BeginClaim(t *testing.T) {
 		if again.Order != nil || withoutReadTime(again.State) != withoutReadTime(b.State) {
 			t.Errorf("%+v", again)
 		}
-		if st, err := s.RecordClaim(ctx, claimOf(p, 1, "u1"), provider); err != nil || withoutReadTime(st) != withoutReadTime(b.State) {
+		if st, err := s.RecordClaim(ctx, claimOf(p, 1, "u1")); err != nil || withoutReadTime(st) != withoutReadTime(b.State) {
 			t.Errorf("the regular step: %+v, %v", st, err)
 		}
 		if next, err := s.BeginSend(ctx, payoutID(p, 1), limits, encode); err != nil || next.Order != nil ||
@@ -85,7 +85,7 @@ func TestR3_BeginClaim(t *testing.T) {
 		q := funded(t, s, 100, 1)
 		orders := make([]*payout.Order, 20)
 		for _, err := range together(len(orders), func(i int) error {
-			b, err := s.BeginClaim(ctx, claimOf(q, 0, "u"), provider, limits, encode)
+			b, err := s.BeginClaim(ctx, claimOf(q, 0, "u"), limits, encode)
 			orders[i] = b.Order
 			return err
 		}) {
@@ -113,7 +113,7 @@ func TestBeginClaimRefuses(t *testing.T) {
 	beginClaim(t, s, claimOf(p, 1, "u1"))
 	refused := func(what string, c packet.Claim, want error) {
 		t.Helper()
-		b, err := s.BeginClaim(ctx, c, provider, limits, encode)
+		b, err := s.BeginClaim(ctx, c, limits, encode)
 		if !errors.Is(err, want) || b.Order != nil {
 			t.Errorf("%s: %+v, %v", what, b, err)
 		}
@@ -130,7 +130,7 @@ func TestBeginClaimRefuses(t *testing.T) {
 	refused("no such packet", packet.Claim{PacketID: newID(), UserID: "u2", Amount: 100}, ErrNotFound)
 
 	broken := errors.New("cannot be encoded")
-	_, err := s.BeginClaim(ctx, claimOf(p, 0, "u2"), provider, limits, func(payout.Instruction) ([]byte, error) { return nil, broken })
+	_, err := s.BeginClaim(ctx, claimOf(p, 0, "u2"), limits, func(payout.Instruction) ([]byte, error) { return nil, broken })
 	if !errors.Is(err, broken) {
 		t.Errorf("no request can be made: %v", err)
 	}
@@ -155,9 +155,9 @@ func TestBeginClaimRefuses(t *testing.T) {
 // book records a claim alone or with its send.
 func book(s *Store, t testing.TB, c packet.Claim, withSend bool) (err error) {
 	if withSend {
-		_, err = s.BeginClaim(t.Context(), c, provider, limits, encode)
+		_, err = s.BeginClaim(t.Context(), c, limits, encode)
 	} else {
-		_, err = s.RecordClaim(t.Context(), c, provider)
+		_, err = s.RecordClaim(t.Context(), c)
 	}
 	return err
 }

@@ -21,7 +21,7 @@ func TestRecordClaim(t *testing.T) {
 	nick, avatar := "小明", "https://example.org/a.png"
 	c := claimOf(p, 1, "u1")
 	c.Profile = packet.Profile{Nickname: &nick, AvatarURL: &avatar, Recipient: "wallet"}
-	first, err := s.RecordClaim(ctx, c, provider)
+	first, err := s.RecordClaim(ctx, c)
 	must(t, err)
 	if first.PaymentID != payoutID(p, 1) || first.Status != payout.StatusPending || first.Step.Do != payout.ActionSend {
 		t.Errorf("%+v", first)
@@ -29,13 +29,13 @@ func TestRecordClaim(t *testing.T) {
 	balanced(t, s, p, map[payout.Account]money.Fen{payout.AccountHolding: 1000 - c.Amount, payout.AccountOwed: c.Amount})
 
 	t.Run("repeat", func(t *testing.T) {
-		again, err := s.RecordClaim(ctx, c, provider)
+		again, err := s.RecordClaim(ctx, c)
 		must(t, err)
 		if withoutReadTime(again) != withoutReadTime(first) {
 			t.Errorf("%+v, first %+v", again, first)
 		}
 		pay(t, s, first.PaymentID)
-		if again, err = s.RecordClaim(ctx, c, provider); err != nil || again.Status != payout.StatusPaid || again.Step.Do != payout.ActionEnd {
+		if again, err = s.RecordClaim(ctx, c); err != nil || again.Status != payout.StatusPaid || again.Step.Do != payout.ActionEnd {
 			t.Errorf("after it was paid: %+v, %v", again, err)
 		}
 		if n := query[int](t, s, "SELECT COUNT(*) FROM transfers WHERE packet_id = ? AND kind = 'claim'", p.ID); n != 1 {
@@ -70,7 +70,7 @@ func TestRecordClaim(t *testing.T) {
 		"no such packet":       {func() packet.Claim { c := claimOf(p, 2, "u2"); c.PacketID = newID(); return c }(), ErrNotFound},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := s.RecordClaim(ctx, tc.claim, provider)
+			_, err := s.RecordClaim(ctx, tc.claim)
 			wantErr(t, err, tc.want)
 			if n, err := s.CountRecordedClaims(ctx, p.ID); err != nil || n != 1 {
 				t.Errorf("%d shares claimed, %v", n, err)
@@ -86,9 +86,9 @@ func TestRecordClaim(t *testing.T) {
 		claim(t, s, p, 0, "u3") // closing is no reason: the claim was acknowledged before
 		_, err = s.CloseBooks(ctx, p.ID)
 		must(t, err)
-		_, err = s.RecordClaim(ctx, claimOf(p, 2, "u4"), provider)
+		_, err = s.RecordClaim(ctx, claimOf(p, 2, "u4"))
 		wantErr(t, err, ErrBooksClosed)
-		if again, err := s.RecordClaim(ctx, c, provider); err != nil || again.Status != payout.StatusPaid {
+		if again, err := s.RecordClaim(ctx, c); err != nil || again.Status != payout.StatusPaid {
 			t.Errorf("a repeat of what was booked in time: %+v, %v", again, err)
 		}
 	})
@@ -107,7 +107,7 @@ func TestRecordClaimAtOnce(t *testing.T) {
 		before, err := s.CountRecordedClaims(t.Context(), p.ID)
 		must(t, err)
 		won := 0
-		for _, err := range together(50, func(i int) error { _, err := s.RecordClaim(t.Context(), claimOf(i), provider); return err }) {
+		for _, err := range together(50, func(i int) error { _, err := s.RecordClaim(t.Context(), claimOf(i)); return err }) {
 			switch {
 			case err == nil:
 				won++
@@ -133,7 +133,7 @@ func TestRecordClaimRepeatedAtOnce(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
 	p := funded(t, s, 100, 1)
-	for _, err := range together(20, func(int) error { _, err := s.RecordClaim(t.Context(), claimOf(p, 0, "u"), provider); return err }) {
+	for _, err := range together(20, func(int) error { _, err := s.RecordClaim(t.Context(), claimOf(p, 0, "u")); return err }) {
 		must(t, err)
 	}
 	balanced(t, s, p, map[payout.Account]money.Fen{payout.AccountOwed: 100})
@@ -210,7 +210,7 @@ func TestShareConflictIsKept(t *testing.T) {
 	p := funded(t, s, 100, 1)
 	claim(t, s, p, 0, "u")
 	for range 3 {
-		_, err := s.RecordShareConflict(t.Context(), claimOf(p, 0, strings.Repeat("\xff", 64)), provider, strings.Repeat("长", 300))
+		_, err := s.RecordShareConflict(t.Context(), claimOf(p, 0, strings.Repeat("\xff", 64)), strings.Repeat("长", 300))
 		must(t, err)
 	}
 	if n := query[int](t, s, "SELECT seen FROM breaks WHERE packet_id = ? AND kind = 'share_conflict'", p.ID); n != 3 {

@@ -23,7 +23,7 @@ func TestDecisionsDue(t *testing.T) {
 		c.pass(time.Second)
 	}
 	other := claimOf(p, 1, "another")
-	_, err := s.RecordShareConflict(ctx, other, "sandbox", "claimed by another")
+	_, err := s.RecordShareConflict(ctx, other, "claimed by another")
 	must(t, err)
 	proposed(t, s, payoutID(p, 2), payout.DecisionRequest{Kind: payout.DecisionCancel})
 	c.pass(time.Second)

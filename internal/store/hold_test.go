@@ -93,10 +93,10 @@ func (h *holdCase) attempts() map[string]attempt {
 	}
 	p := funded(t, s, 100, 2)
 	add("record a claim", payout.ActionRecordClaim, p.ID, payoutID(p, 0), func() error {
-		return errOnly(s.RecordClaim(ctx, claimOf(p, 0, "u"), provider))
+		return errOnly(s.RecordClaim(ctx, claimOf(p, 0, "u")))
 	})
 	add("record and send", payout.ActionSendPayment, p.ID, payoutID(p, 1), func() error {
-		return held(s.BeginClaim(ctx, claimOf(p, 1, "v"), provider, limits, encode))
+		return held(s.BeginClaim(ctx, claimOf(p, 1, "v"), limits, encode))
 	})
 	sent := funded(t, s, 100, 2)
 	claim(t, s, sent, 0, "u")

@@ -49,7 +49,7 @@ func TestClosedPacketCountsItsClaims(t *testing.T) {
 		for i, share := range tc.late {
 			c := claimOf(p, share, fmt.Sprint("u", share))
 			c.ClaimedAt = at.Add(-time.Duration(i) * time.Millisecond)
-			_, err := s.RecordClaim(ctx, c, provider)
+			_, err := s.RecordClaim(ctx, c)
 			must(t, err)
 		}
 		if rec, err := s.Packet(ctx, p.ID); err != nil || rec.ClaimedCount != tc.count || rec.BestShare != nil {
@@ -127,7 +127,7 @@ func TestUserClaims(t *testing.T) {
 		for share, user := range []string{"a", "A", "a "} {
 			c := claimOf(p, share, user)
 			c.ClaimedAt = at.Add(time.Duration(i/4) * time.Millisecond) // four at a time
-			_, err := s.RecordClaim(ctx, c, provider)
+			_, err := s.RecordClaim(ctx, c)
 			must(t, err)
 		}
 		if i < 8 {
@@ -178,7 +178,7 @@ func TestClaimedPackets(t *testing.T) {
 	p, q := samplePacket(100, 3), samplePacket(100, 3)
 	open(t, s, p)
 	open(t, s, q)
-	_, err := s.RecordClaim(t.Context(), claimOf(p, 0, "a"), provider)
+	_, err := s.RecordClaim(t.Context(), claimOf(p, 0, "a"))
 	must(t, err)
 	for user, recorded := range map[string]bool{"a": true, "A": false, "b": false} {
 		got, err := s.ClaimedPackets(t.Context(), user, []string{p.ID, q.ID, newID()})
@@ -202,7 +202,7 @@ func TestSums(t *testing.T) {
 		open(t, s, p)
 		c := claimOf(p, 1, "u") // the larger one
 		c.ClaimedAt = when
-		_, err := s.RecordClaim(ctx, c, provider)
+		_, err := s.RecordClaim(ctx, c)
 		must(t, err)
 		if shut {
 			closed(t, s, p)
@@ -244,9 +244,10 @@ func TestSums(t *testing.T) {
 // giants are one user, one sender and one packet with most of the rows.
 const giants = `
 INSERT INTO packets (id, app_id, sender_id, currency, total_amount, share_count, split, min_share, max_share, greeting, metadata, body_hash,
-commitment, sealed_seed, status, close_reason, created_at, opens_at, expires_at, books_closed_at, remainder, claimed_count, best_share,
+commitment, sealed_seed, charge_provider, payout_provider, status, close_reason,
+created_at, opens_at, expires_at, books_closed_at, remainder, claimed_count, best_share,
 last_share, closed_at, updated_at)
-	SELECT CONCAT('g', LPAD(seq, 19, '0')), 'app', 'giant', 'CNY', 100, 1, 'equal', 1, 0, '', '{}', 'h', 'c', 's', 'closed', 'sold_out',
+	SELECT CONCAT('g', LPAD(seq, 19, '0')), 'app', 'giant', 'CNY', 100, 1, 'equal', 1, 0, '', '{}', 'h', 'c', 's', 'sandbox', 'sandbox', 'closed', 'sold_out',
 	NOW(3) - INTERVAL seq SECOND, NOW(3), NOW(3) + INTERVAL 1 DAY, NOW(3), 0, 1, 0, 0, NOW(3), NOW(3) FROM seq_1_to_6000;
 INSERT INTO shares (packet_id, share_index, amount, user_id, claimed_at) SELECT CONCAT('g', LPAD(seq, 19, '0')), 0, 100,
 'giant', NOW(3) - INTERVAL seq SECOND FROM seq_1_to_6000;

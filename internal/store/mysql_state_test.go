@@ -150,11 +150,11 @@ func guardedCases(t *testing.T, s *Store) guarded {
 		"reject":           func(s *Store) error { return s.RejectPacket(ctx, refused.ID, packet.Failure{Code: "declined"}) },
 		"send":             func(s *Store) error { return held(s.BeginSend(ctx, first, limits, encode)) },
 		"book and send": func(s *Store) error {
-			return held(s.BeginClaim(ctx, claimOf(claimed, 0, "u"), provider, limits, encode))
+			return held(s.BeginClaim(ctx, claimOf(claimed, 0, "u"), limits, encode))
 		},
-		"book": func(s *Store) error { _, err := s.RecordClaim(ctx, claimOf(claimed, 1, "v"), provider); return err },
+		"book": func(s *Store) error { _, err := s.RecordClaim(ctx, claimOf(claimed, 1, "v")); return err },
 		"share conflict": func(s *Store) error {
-			_, err := s.RecordShareConflict(ctx, claimOf(taken, 0, "v"), provider, "claimed by another")
+			_, err := s.RecordShareConflict(ctx, claimOf(taken, 0, "v"), "claimed by another")
 			return err
 		},
 		"retry": func(s *Store) error { return decide(s, "retry", failed, payout.DecisionRetry) },
@@ -237,8 +237,8 @@ func TestR13_RestoredMySQLRefusesWrites(t *testing.T) {
 	refuse(t, another(t, s, dsn, Config{}))
 	// A recorded claim stays recorded; a recovery records claims and share conflicts.
 	claim(t, s, p, 0, "u")
-	must(t, errOnly(s.RecoverClaim(ctx, claimOf(p, 1, "v"), provider)))
-	must(t, errOnly(s.RecoverShareConflict(ctx, claimOf(p, 1, "w"), provider, "claimed by another")))
+	must(t, errOnly(s.RecoverClaim(ctx, claimOf(p, 1, "v"))))
+	must(t, errOnly(s.RecoverShareConflict(ctx, claimOf(p, 1, "w"), "claimed by another")))
 
 	_, err = s.sql.ExecContext(ctx, "UPDATE books SET number = 10, state = 'normal' WHERE id = 1")
 	must(t, err)
@@ -248,8 +248,8 @@ func TestR13_RestoredMySQLRefusesWrites(t *testing.T) {
 			t.Errorf("%s on a normal MySQL: %v", name, err)
 		}
 	}
-	wantErr(t, errOnly(s.RecoverClaim(ctx, claimOf(funded(t, s, 100, 1), 0, "u"), provider)), ErrMoved)
-	wantErr(t, errOnly(s.RecoverShareConflict(ctx, claimOf(p, 1, "x"), provider, "claimed by another")), ErrMoved)
+	wantErr(t, errOnly(s.RecoverClaim(ctx, claimOf(funded(t, s, 100, 1), 0, "u"))), ErrMoved)
+	wantErr(t, errOnly(s.RecoverShareConflict(ctx, claimOf(p, 1, "x"), "claimed by another")), ErrMoved)
 }
 
 func errOnly[T any](_ T, err error) error { return err }

@@ -196,10 +196,11 @@ func TestLedgerOfHugeAmounts(t *testing.T) {
 		}
 		year := packet.Span{From: p.CreatedAt.Add(-time.Hour), To: p.CreatedAt.Add(time.Hour)}
 		must(t, s.read(t.Context()).Exec(`INSERT INTO packets (id, app_id, sender_id, currency, total_amount, share_count, split, min_share,
-			max_share, greeting, metadata, body_hash, commitment, sealed_seed,
+			max_share, greeting, metadata, body_hash, commitment, sealed_seed, charge_provider, payout_provider,
 			status, created_at, opens_at, expires_at, updated_at) SELECT LPAD(seq, 20, '0'), app_id, sender_id, currency, total_amount, share_count,
 			split, min_share, max_share, greeting, metadata, body_hash,
-			commitment, sealed_seed, status, created_at, opens_at, expires_at, updated_at FROM packets JOIN seq_1_to_1100`).Error)
+			commitment, sealed_seed, charge_provider, payout_provider, status, created_at, opens_at, expires_at, updated_at
+			FROM packets JOIN seq_1_to_1100`).Error)
 		sums, err := s.UserSums(t.Context(), p.App, p.SenderID, year, nil)
 		if err != nil || sums.SentCount != more+1 || sums.SentAmount != money.Saturated {
 			t.Errorf("%+v, %v", sums, err)

@@ -52,6 +52,8 @@ type packetRow struct {
 	LastShare      *int
 	Tickets        bool
 	OneWin         bool
+	ChargeProvider string
+	PayoutProvider string
 }
 
 func (packetRow) TableName() string { return "packets" }
@@ -73,6 +75,7 @@ func newPacketRow(p packet.Packet, sealed []byte, eligible []string, now time.Ti
 		Metadata: meta, Eligible: list, EligibleCount: p.EligibleCount, Tickets: p.Tickets, OneWin: p.OneWin, BodyHash: p.BodyHash,
 		Commitment: p.Commitment, SealedSeed: sealed, Status: string(packet.StatusFunding), CreatedAt: p.CreatedAt.UTC(),
 		OpensAt: p.OpensAt.UTC(), ExpiresAt: p.ExpiresAt.UTC(), UpdatedAt: now,
+		ChargeProvider: p.ChargeProvider, PayoutProvider: p.PayoutProvider,
 	}, nil
 }
 
@@ -83,6 +86,7 @@ func (r packetRow) record() (packet.Record, error) {
 			Split: packet.SplitMode(r.Split), MinShare: money.Fen(r.MinShare), MaxShare: money.Fen(r.MaxShare), Greeting: r.Greeting,
 			GroupID: r.GroupID, Tickets: r.Tickets, OneWin: r.OneWin, BodyHash: r.BodyHash, Commitment: r.Commitment, CreatedAt: r.CreatedAt.UTC(),
 			OpensAt: r.OpensAt.UTC(), ExpiresAt: r.ExpiresAt.UTC(), EligibleCount: r.EligibleCount,
+			ChargeProvider: r.ChargeProvider, PayoutProvider: r.PayoutProvider,
 		},
 		Stored: packet.Status(r.Status), Reason: packet.CloseReason(orEmpty(r.CloseReason)), SealedSeed: r.SealedSeed,
 		BooksClosedAt: orZero(r.BooksClosedAt), ClosedAt: orZero(r.ClosedAt),
@@ -113,8 +117,7 @@ func (r packetRow) record() (packet.Record, error) {
 // it is lost; only a recovery may record that. It returns the row's status. Errors: ErrConflict when
 // the id exists with another body or the list has another length, ErrMoved when the list is missing
 // and MySQL is normal, ErrUnavailable.
-func (s *Store) RecordPacket(ctx context.Context, p packet.Packet, sealedSeed []byte, eligible []string, provider string) (packet.Status,
-	error) {
+func (s *Store) RecordPacket(ctx context.Context, p packet.Packet, sealedSeed []byte, eligible []string) (packet.Status, error) {
 	status := packet.StatusFunding
 	err := s.inTx(ctx, failpoint.CreateRecord, func(tx tx) error {
 		row, err := newPacketRow(p, sealedSeed, eligible, tx.now)
@@ -141,7 +144,7 @@ func (s *Store) RecordPacket(ctx context.Context, p packet.Packet, sealedSeed []
 		}
 		charge := payout.Payment{
 			ID: payout.ID(payout.KindCharge, p.ID, 0), Kind: payout.KindCharge, PacketID: p.ID, App: p.App, UserID: p.SenderID, ShareIndex: -1,
-			Account: p.SenderID, Amount: p.TotalAmount, Currency: p.Currency, Remark: remark(p.ID), Provider: provider,
+			Account: p.SenderID, Amount: p.TotalAmount, Currency: p.Currency, Remark: remark(p.ID), Provider: p.ChargeProvider,
 			Status: payout.StatusPending, CreatedAt: tx.now, UpdatedAt: tx.now,
 		}
 		return tx.insertPayment(charge)

@@ -18,12 +18,12 @@ func TestRecordPacket(t *testing.T) {
 	s, _ := newStore(t)
 	p := samplePacket(1000, 3)
 	eligible := []string{"a", "B", "ü"}
-	if _, err := s.RecordPacket(t.Context(), p, []byte("sealed"), eligible, provider); !errors.Is(err, ErrConflict) {
+	if _, err := s.RecordPacket(t.Context(), p, []byte("sealed"), eligible); !errors.Is(err, ErrConflict) {
 		t.Errorf("a list of another length: %v", err)
 	}
 	p.EligibleCount = 3
 	for range 3 { // a repeat changes nothing
-		status, err := s.RecordPacket(t.Context(), p, []byte("sealed"), eligible, provider)
+		status, err := s.RecordPacket(t.Context(), p, []byte("sealed"), eligible)
 		must(t, err)
 		if status != packet.StatusFunding {
 			t.Fatal(status)
@@ -52,7 +52,7 @@ func TestRecordPacket(t *testing.T) {
 	}
 	other := p
 	other.BodyHash = "other"
-	if _, err := s.RecordPacket(t.Context(), other, []byte("x"), nil, provider); !errors.Is(err, ErrConflict) {
+	if _, err := s.RecordPacket(t.Context(), other, []byte("x"), nil); !errors.Is(err, ErrConflict) {
 		t.Errorf("other body: %v", err)
 	}
 	open(t, s, samplePacket(5, 1))
@@ -73,7 +73,7 @@ func TestRecordPacketAtOnce(t *testing.T) {
 		if i%4 == 3 {
 			mine.BodyHash = "other"
 		}
-		_, err := s.RecordPacket(t.Context(), mine, []byte("sealed"), nil, provider)
+		_, err := s.RecordPacket(t.Context(), mine, []byte("sealed"), nil)
 		if errors.Is(err, ErrConflict) {
 			return nil // whichever body came second
 		}
@@ -86,7 +86,7 @@ func TestRecordPacketAtOnce(t *testing.T) {
 	}
 	rec, err := s.Packet(t.Context(), p.ID)
 	must(t, err)
-	if _, err := s.RecordPacket(t.Context(), rec.Packet, nil, nil, provider); err != nil {
+	if _, err := s.RecordPacket(t.Context(), rec.Packet, nil, nil); err != nil {
 		t.Errorf("the stored body again: %v", err)
 	}
 }

@@ -82,7 +82,7 @@ func TestAccountIsStoredByTheFirstSend(t *testing.T) {
 	if got := account(payoutID(p, 0)); got != mine {
 		t.Errorf("payout: %q", got)
 	}
-	b, err := s.BeginClaim(ctx, claimOf(p, 1, "qian"), provider, limits, encode)
+	b, err := s.BeginClaim(ctx, claimOf(p, 1, "qian"), limits, encode)
 	if err != nil || b.Order == nil || account(payoutID(p, 1)) != mine {
 		t.Errorf("claim paid at once: %+v, %v: %q", b, err, account(payoutID(p, 1)))
 	}
@@ -124,7 +124,7 @@ func TestAccountAtTheProvider(t *testing.T) {
 		} else {
 			wantErr(t, err, payout.ErrWrongProvider)
 		}
-		b, err := s.BeginClaim(ctx, claimOf(p, 1, "qian"), provider, other, encode)
+		b, err := s.BeginClaim(ctx, claimOf(p, 1, "qian"), other, encode)
 		wantErr(t, err, payout.ErrWrongProvider)
 		if n := query[int](t, s, "SELECT COUNT(*) FROM claims WHERE user_id = 'qian'"); n != 0 || b.Order != nil {
 			t.Errorf("%s: claim recorded: %+v", name, b)

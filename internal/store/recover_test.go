@@ -36,10 +36,10 @@ func TestR13_ListIsLost(t *testing.T) {
 	ctx := t.Context()
 	p, later := samplePacket(1000, 2), samplePacket(500, 1)
 	p.EligibleCount, later.EligibleCount = 2, 1
-	wantErr(t, errOnly(s.RecordPacket(ctx, p, []byte("sealed"), nil, provider)), ErrMoved)
+	wantErr(t, errOnly(s.RecordPacket(ctx, p, []byte("sealed"), nil)), ErrMoved)
 	found := declared(t, s)
 	for _, one := range []packet.Packet{p, later} {
-		must(t, errOnly(s.RecordPacket(ctx, one, []byte("sealed"), nil, provider)))
+		must(t, errOnly(s.RecordPacket(ctx, one, []byte("sealed"), nil)))
 	}
 	ended(t, s, found)
 	pay(t, s, chargeID(p))
@@ -47,7 +47,7 @@ func TestR13_ListIsLost(t *testing.T) {
 	if status, err := s.RecoverFund(ctx, p.ID, even(p)); err != nil || status != packet.StatusClosing {
 		t.Errorf("recovered as %s: %v", status, err)
 	}
-	must(t, errOnly(s.RecoverClaim(ctx, packet.Claim{PacketID: p.ID, UserID: "guest", Amount: 500, ClaimedAt: s.Now()}, provider)))
+	must(t, errOnly(s.RecoverClaim(ctx, packet.Claim{PacketID: p.ID, UserID: "guest", Amount: 500, ClaimedAt: s.Now()})))
 	ended(t, s, found)
 	pay(t, s, chargeID(later))
 	for _, one := range []packet.Packet{p, later} {
@@ -136,7 +136,7 @@ func TestR13_RemainderAsRefunded(t *testing.T) {
 	if err != nil || rec.Stored != packet.StatusClosing || rec.Reason != packet.CloseRecalled || rec.Remainder != 50 {
 		t.Errorf("%+v, %v", rec, err)
 	}
-	_, err = s.RecoverClaim(ctx, claimOf(p, 1, "late"), provider)
+	_, err = s.RecoverClaim(ctx, claimOf(p, 1, "late"))
 	wantErr(t, err, packet.ErrBooksClosed)
 	ended(t, s, found)
 	pay(t, s, refundID(p))

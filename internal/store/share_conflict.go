@@ -17,24 +17,24 @@ import (
 // existing payout in any state. No transfer is made: staff decide. It returns the payout's state. On
 // a restored MySQL nothing is recorded, as with RecordClaim. Errors: ErrNotFound (no such packet),
 // payout.ErrMySQLRestored, ErrUnavailable.
-func (s *Store) RecordShareConflict(ctx context.Context, c packet.Claim, provider, detail string) (payout.State, error) {
-	return s.saveShareConflict(ctx, c, provider, detail, tx.mayRecordClaims)
+func (s *Store) RecordShareConflict(ctx context.Context, c packet.Claim, detail string) (payout.State, error) {
+	return s.saveShareConflict(ctx, c, detail, tx.mayRecordClaims)
 }
 
 // RecoverShareConflict is RecordShareConflict during a recovery. Errors: as RecordShareConflict;
 // ErrMoved when MySQL is normal.
-func (s *Store) RecoverShareConflict(ctx context.Context, c packet.Claim, provider, detail string) (payout.State, error) {
-	return s.saveShareConflict(ctx, c, provider, detail, tx.restoredOnly)
+func (s *Store) RecoverShareConflict(ctx context.Context, c packet.Claim, detail string) (payout.State, error) {
+	return s.saveShareConflict(ctx, c, detail, tx.restoredOnly)
 }
 
-func (s *Store) saveShareConflict(ctx context.Context, c packet.Claim, provider, detail string, allowed func(tx) error) (payout.State,
-	error) {
+func (s *Store) saveShareConflict(ctx context.Context, c packet.Claim, detail string, allowed func(tx) error) (payout.State, error) {
 	var out payout.State
 	err := s.inTx(ctx, failpoint.ClaimConflict, func(tx tx) error {
 		// The lock serializes the choice of h numbers and keeps claims of the packet from being recorded
 		// concurrently.
 		var row packetRow
-		if err := tx.Raw("SELECT id, app_id, currency FROM packets WHERE id = ? FOR UPDATE", c.PacketID).Scan(&row).Error; err != nil {
+		err := tx.Raw("SELECT id, app_id, currency, payout_provider FROM packets WHERE id = ? FOR UPDATE", c.PacketID).Scan(&row).Error
+		if err != nil {
 			return err
 		}
 		if row.ID == "" {
@@ -51,12 +51,12 @@ func (s *Store) saveShareConflict(ctx context.Context, c packet.Claim, provider,
 		if err := allowed(tx); err != nil {
 			return err
 		}
-		err := tx.addBreak(c.PacketID, share, payout.Break{Kind: payout.BreakShareConflict, OrderNo: share, UserID: c.UserID,
+		err = tx.addBreak(c.PacketID, share, payout.Break{Kind: payout.BreakShareConflict, OrderNo: share, UserID: c.UserID,
 			Detail: fmt.Sprintf("user %q has an acknowledged claim of %d fen: %s", c.UserID, c.Amount, detail)})
 		if err != nil {
 			return err
 		}
-		id, err := tx.shareConflictOf(c, row, provider, detail)
+		id, err := tx.shareConflictOf(c, row, detail)
 		if err != nil {
 			return err
 		}
@@ -68,7 +68,7 @@ func (s *Store) saveShareConflict(ctx context.Context, c packet.Claim, provider,
 
 // shareConflictOf returns the payment id of a user's share conflict and creates it when missing. The
 // packet row is locked.
-func (tx tx) shareConflictOf(c packet.Claim, row packetRow, provider, detail string) (string, error) {
+func (tx tx) shareConflictOf(c packet.Claim, row packetRow, detail string) (string, error) {
 	var id string
 	if err := tx.Model(&claimRow{}).Where("packet_id = ? AND kind = ? AND user_id = ?", c.PacketID, claimConflict, c.UserID).
 		Pluck("payment_id", &id).Error; err != nil || id != "" {
@@ -80,7 +80,7 @@ func (tx tx) shareConflictOf(c packet.Claim, row packetRow, provider, detail str
 	}
 	p := payout.NewShareConflict(payout.Payment{
 		ID: free, PacketID: c.PacketID, App: row.AppID, UserID: c.UserID, Account: c.Account(),
-		Amount: c.Amount, Currency: row.Currency, Remark: remark(c.PacketID), Provider: provider,
+		Amount: c.Amount, Currency: row.Currency, Remark: remark(c.PacketID), Provider: row.PayoutProvider,
 	}, tx.now)
 	if err := tx.insertPayment(p); err != nil {
 		return "", err

@@ -25,11 +25,11 @@ var (
 // recordConflict has a claim refused and recorded as a share conflict, as RecordClaim's activity does.
 func recordConflict(t testing.TB, s *Store, c packet.Claim) payout.State {
 	t.Helper()
-	_, refused := s.RecordClaim(t.Context(), c, provider)
+	_, refused := s.RecordClaim(t.Context(), c)
 	if !errors.Is(refused, ErrConflict) && !errors.Is(refused, ErrBooksClosed) {
 		t.Fatalf("claim of %s: %v", c.UserID, refused)
 	}
-	st, err := s.RecordShareConflict(t.Context(), c, provider, refused.Error())
+	st, err := s.RecordShareConflict(t.Context(), c, refused.Error())
 	must(t, err)
 	return st
 }
@@ -108,7 +108,7 @@ func TestR10_ConflictIsRecorded(t *testing.T) {
 		t.Errorf("%+v, %v", sums, err)
 	}
 	// The first claim of the share is unchanged, and its repeat is no conflict.
-	if st, err := s.RecordShareConflict(ctx, claimOf(p, 0, "u"), provider, "by mistake"); err != nil || st.PaymentID != payoutID(p, 0) {
+	if st, err := s.RecordShareConflict(ctx, claimOf(p, 0, "u"), "by mistake"); err != nil || st.PaymentID != payoutID(p, 0) {
 		t.Errorf("%+v, %v", st, err)
 	}
 	if n, err := s.CountRecordedClaims(ctx, p.ID); err != nil || n != 3 {
@@ -180,7 +180,7 @@ func TestR10_ConflictsAtOnce(t *testing.T) {
 	claim(t, s, p, 0, "u")
 	ids := make([]string, 40)
 	for _, err := range together(len(ids), func(i int) error {
-		st, err := s.RecordShareConflict(t.Context(), claimOf(p, 0, fmt.Sprint("v", i%10)), provider, "taken")
+		st, err := s.RecordShareConflict(t.Context(), claimOf(p, 0, fmt.Sprint("v", i%10)), "taken")
 		ids[i] = st.PaymentID
 		return err
 	}) {
@@ -385,7 +385,7 @@ func TestR10_UserSeesTheSameAmount(t *testing.T) {
 		c := claimOf(p, 0, "v")
 		c.ClaimedAt = at.Add(time.Duration(i/2) * time.Second)
 		if i%2 == 0 {
-			_, err := s.RecordClaim(ctx, c, provider)
+			_, err := s.RecordClaim(ctx, c)
 			must(t, err)
 		} else {
 			claim(t, s, p, 0, "u")

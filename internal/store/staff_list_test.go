@@ -39,10 +39,11 @@ created_at, updated_at, settled_at)
 	1 + seq MOD 1000, 'CNY', '', 'sandbox', 'paid', 0, NOW(3) - INTERVAL seq SECOND, NOW(3), NOW(3)
 	FROM (SELECT seq, IF(seq MOD 2, '%[2]s', LPAD(LOWER(CONV(seq, 10, 32)), 20, '0')) AS packet FROM seq_1_to_%[3]d) x;
 INSERT INTO packets (id, app_id, sender_id, currency, total_amount, share_count, split, min_share, max_share, greeting, metadata, body_hash,
-commitment, sealed_seed, status, close_reason, created_at, opens_at, expires_at, books_closed_at, remainder, claimed_count, closed_at,
+commitment, sealed_seed, charge_provider, payout_provider, status, close_reason,
+created_at, opens_at, expires_at, books_closed_at, remainder, claimed_count, closed_at,
 updated_at)
 	SELECT LPAD(LOWER(CONV(seq, 10, 32)), 20, '0'), CONCAT('app', seq MOD 3), IF(seq MOD 2, 'giant', CONCAT('s', seq MOD 500)), 'CNY', 100, 1,
-	'equal', 1, 0, '', '{}', 'h', 'c', 's',
+	'equal', 1, 0, '', '{}', 'h', 'c', 's', 'sandbox', 'sandbox',
 		IF(seq MOD 100, 'closed', 'open'), IF(seq MOD 100, 'expired', NULL), NOW(3) - INTERVAL seq SECOND, NOW(3), NOW(3) + INTERVAL 1 DAY,
 		IF(seq MOD 100, NOW(3), NULL), IF(seq MOD 100, 0, NULL), IF(seq MOD 100, 0, NULL), IF(seq MOD 100, NOW(3), NULL), NOW(3)
 	FROM seq_1_to_%[3]d;

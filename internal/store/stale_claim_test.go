@@ -50,17 +50,17 @@ func TestR9_StaleClaims(t *testing.T) {
 		if late, err := s.IsStaleClaim(ctx, won); err != nil || late != c.late {
 			t.Errorf("%s: late %t, %v", c.name, late, err)
 		}
-		_, err := s.BeginClaim(ctx, won, provider, limits, encode)
+		_, err := s.BeginClaim(ctx, won, limits, encode)
 		if errors.Is(err, packet.ErrStaleClaim) != c.late || err != nil && !c.late {
 			t.Errorf("%s: %v", c.name, err)
 		}
 		if have, err := s.RecordedUsers(ctx, p.ID, []string{won.UserID}); err != nil || have[won.UserID] == c.late {
 			t.Errorf("%s: recorded %v, %v", c.name, have, err)
 		}
-		if _, err := s.RecordClaim(ctx, won, provider); err != nil {
+		if _, err := s.RecordClaim(ctx, won); err != nil {
 			t.Errorf("%s: recorded after a check of the pool: %v", c.name, err)
 		}
-		if again, err := s.BeginClaim(ctx, won, provider, limits, encode); err != nil || again.Order != nil {
+		if again, err := s.BeginClaim(ctx, won, limits, encode); err != nil || again.Order != nil {
 			t.Errorf("%s: again %+v, %v", c.name, again, err)
 		}
 	}
@@ -86,7 +86,7 @@ func TestR9_ClaimsDoNotLockLane(t *testing.T) {
 	must(t, held.Exec("UPDATE pool_lanes SET seen = 1 WHERE lane = ?", lane).Error)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	if _, err := s.BeginClaim(ctx, claimOf(p, 0, "u"), provider, limits, encode); err != nil {
+	if _, err := s.BeginClaim(ctx, claimOf(p, 0, "u"), limits, encode); err != nil {
 		t.Errorf("a claim waits for the row of its lane: %v", err)
 	}
 }

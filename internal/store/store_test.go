@@ -105,7 +105,8 @@ func newID() string { return packet.NewID([]byte(rand.Text()), "key") }
 func samplePacket(total money.Fen, shares int) packet.Packet {
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	group := "group"
-	return packet.Packet{ID: newID(), App: "app", SenderID: "sender", Currency: packet.CurrencyCNY, TotalAmount: total, ShareCount: shares,
+	return packet.Packet{ID: newID(), ChargeProvider: provider, PayoutProvider: provider,
+		App: "app", SenderID: "sender", Currency: packet.CurrencyCNY, TotalAmount: total, ShareCount: shares,
 		Split: "equal", MinShare: 1, MaxShare: 9, Greeting: "恭喜发财 🧧", GroupID: &group, Metadata: map[string]string{"k": "v"},
 		BodyHash: strings.Repeat("a", 64), Commitment: strings.Repeat("b", 64), CreatedAt: now, OpensAt: now, ExpiresAt: now.Add(24 * time.Hour)}
 }
@@ -113,7 +114,7 @@ func samplePacket(total money.Fen, shares int) packet.Packet {
 // recorded is a packet row in funding with its pending charge.
 func recorded(t testing.TB, s *Store, p packet.Packet) packet.Packet {
 	t.Helper()
-	status, err := s.RecordPacket(t.Context(), p, []byte("sealed"), nil, provider)
+	status, err := s.RecordPacket(t.Context(), p, []byte("sealed"), nil)
 	must(t, err)
 	if status != packet.StatusFunding {
 		t.Fatalf("recorded as %s", status)
@@ -163,7 +164,7 @@ func claimOf(p packet.Packet, share int, user string) packet.Claim {
 
 func claim(t testing.TB, s *Store, p packet.Packet, share int, user string) payout.State {
 	t.Helper()
-	st, err := s.RecordClaim(t.Context(), claimOf(p, share, user), provider)
+	st, err := s.RecordClaim(t.Context(), claimOf(p, share, user))
 	must(t, err)
 	return st
 }

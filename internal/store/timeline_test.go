@@ -17,8 +17,7 @@ func TestTimeline(t *testing.T) {
 	ctx := t.Context()
 	p := funded(t, s, 100, 2)
 	at := c.now().Add(-3 * time.Second).Truncate(time.Millisecond)
-	_, err := s.RecordClaim(ctx, packet.Claim{PacketID: p.ID, UserID: "u", ShareIndex: 0, Amount: 50, ClaimedAt: at, Epoch: 3, Seq: 17},
-		"sandbox")
+	_, err := s.RecordClaim(ctx, packet.Claim{PacketID: p.ID, UserID: "u", ShareIndex: 0, Amount: 50, ClaimedAt: at, Epoch: 3, Seq: 17})
 	must(t, err)
 	id := payoutID(p, 0)
 	of := func(id string) staff.Timeline {

@@ -22,11 +22,11 @@ func TestMySQLDown(t *testing.T) {
 	for name, call := range map[string]func(context.Context) error{
 		"Ping": s.Ping,
 		"RecordPacket": func(ctx context.Context) error {
-			_, err := s.RecordPacket(ctx, p, []byte("x"), nil, provider)
+			_, err := s.RecordPacket(ctx, p, []byte("x"), nil)
 			return err
 		},
 		"RecordClaim": func(ctx context.Context) error {
-			_, err := s.RecordClaim(ctx, claimOf(p, 0, "u"), provider)
+			_, err := s.RecordClaim(ctx, claimOf(p, 0, "u"))
 			return err
 		},
 		"BeginSend":    func(ctx context.Context) error { _, err := s.BeginSend(ctx, chargeID(p), limits, encode); return err },

@@ -136,10 +136,11 @@ func (a *archive) addPackets(tb testing.TB, rows []row) {
 				r.created, r.created, r.created.Add(24*time.Hour), ended, none, claimed, best, last, ended, r.created)
 		}
 		a.exec(tb, `INSERT INTO packets (id, app_id, sender_id, currency, total_amount, share_count, split, min_share, max_share, greeting,
-			metadata, body_hash, commitment, sealed_seed,
+			metadata, body_hash, commitment, sealed_seed, charge_provider, payout_provider,
 			status, close_reason, failure_code, created_at, opens_at, expires_at, books_closed_at, remainder, claimed_count, best_share, last_share,
 			closed_at, updated_at) VALUES `+
-			strings.Repeat(", (?, ?, ?, 'CNY', ?, ?, 'equal', 1, 0, '', '{}', 'body', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", len(some))[2:],
+			strings.Repeat(", (?, ?, ?, 'CNY', ?, ?, 'equal', 1, 0, '', '{}', 'body', ?, ?, 'sandbox', 'sandbox'"+strings.Repeat(", ?", 13)+")",
+				len(some))[2:],
 			args...)
 	}
 }

@@ -150,7 +150,7 @@ func (d *oursDesign) record(ctx context.Context, lane int, b pool.Batch) error {
 		entries[i] = h.EntryID
 		claims += len(h.Claims)
 		for _, c := range h.Claims {
-			if _, err := d.store.RecordClaim(ctx, c, "sandbox"); err != nil {
+			if _, err := d.store.RecordClaim(ctx, c); err != nil {
 				return err
 			}
 		}

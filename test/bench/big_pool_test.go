@@ -338,7 +338,9 @@ func (e *handOffReader) all(t *testing.T, ids []string) {
 }
 
 func bigPacket(id string, shares int) packet.Packet {
-	return packet.Packet{ID: id, App: "bench", SenderID: "sender", Currency: packet.CurrencyCNY, TotalAmount: share * money.Fen(shares),
-		ShareCount: shares,
-		Split:      packet.SplitEqual, MinShare: 1, BodyHash: "body"}
+	return packet.Packet{ID: id, App: "bench", SenderID: "sender", Currency: packet.CurrencyCNY,
+		ChargeProvider: "sandbox", PayoutProvider: "sandbox",
+		TotalAmount: share * money.Fen(shares),
+		ShareCount:  shares,
+		Split:       packet.SplitEqual, MinShare: 1, BodyHash: "body"}
 }

@@ -132,8 +132,10 @@ func (f *packetGroup) add(tb testing.TB, shares, lane int) int {
 	for id == "" || lane >= 0 && packet.Lane(id, pool.DefaultLanes) != lane {
 		id = packet.NewID([]byte(tb.Name()), fmt.Sprint(packetSerial.Add(1)))
 	}
-	pk := packet.Packet{ID: id, App: "bench", SenderID: "sender", Currency: packet.CurrencyCNY, TotalAmount: share * money.Fen(shares),
-		ShareCount: shares, Split: packet.SplitEqual, MinShare: 1, BodyHash: "body"}
+	pk := packet.Packet{ID: id, App: "bench", SenderID: "sender", Currency: packet.CurrencyCNY,
+		ChargeProvider: "sandbox", PayoutProvider: "sandbox",
+		TotalAmount: share * money.Fen(shares),
+		ShareCount:  shares, Split: packet.SplitEqual, MinShare: 1, BodyHash: "body"}
 	amounts := make([]money.Fen, shares)
 	for i := range amounts {
 		amounts[i] = share

@@ -309,6 +309,7 @@ func (r *rig) stageAs(ctx context.Context, id string, w wanted) (string, error) 
 		life = time.Until(w.expires).Round(time.Millisecond)
 	}
 	_, err := r.pool.Create(ctx, packet.Packet{ID: id, App: r.app, SenderID: w.sender, Currency: packet.CurrencyCNY,
+		ChargeProvider: "sandbox", PayoutProvider: "sandbox",
 		TotalAmount: share * money.Fen(w.shares), ShareCount: w.shares, Split: packet.SplitEqual, MinShare: 1, BodyHash: "body",
 		Commitment: packet.Commitment(packet.DeriveSeed(seedKey, id)), Metadata: map[string]string{}}, nil, nil, life, time.Second)
 	return id, err

@@ -125,7 +125,8 @@ func newPacketID(tb testing.TB) string {
 func openPacket(tb testing.TB, p *pool.Pool, id, app string, shares int) {
 	tb.Helper()
 	pk := packet.Packet{
-		ID: id, App: app, SenderID: "sender", Currency: packet.CurrencyCNY, TotalAmount: share * money.Fen(shares), ShareCount: shares,
+		ID: id, App: app, SenderID: "sender", Currency: packet.CurrencyCNY, ChargeProvider: "sandbox", PayoutProvider: "sandbox",
+		TotalAmount: share * money.Fen(shares), ShareCount: shares,
 		Split: packet.SplitEqual, MinShare: 1, BodyHash: "body",
 	}
 	amounts := make([]money.Fen, shares)

@@ -40,7 +40,9 @@ func TestLife(t *testing.T) {
 	}
 	id := packet.NewID(s.Owners[0].App.Salt, "one")
 	seed := packet.DeriveSeed(s.Config.SeedKey, id)
-	stage := packet.Packet{ID: id, App: s.Owners[0].App.ID, SenderID: "sender", Currency: packet.CurrencyCNY, TotalAmount: 300, ShareCount: 3,
+	stage := packet.Packet{ID: id, App: s.Owners[0].App.ID, SenderID: "sender", Currency: packet.CurrencyCNY,
+		ChargeProvider: "sandbox", PayoutProvider: "sandbox",
+		TotalAmount: 300, ShareCount: 3,
 		Split: packet.SplitEqual, MinShare: 1,
 		BodyHash: strings.Repeat("a", 64), Commitment: packet.Commitment(seed)}
 	ctx := t.Context()

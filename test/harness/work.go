@@ -30,7 +30,7 @@ func (s *Stack) Fund(ctx context.Context, packetID string) error {
 	if len(guests) == 0 {
 		guests = nil
 	}
-	if _, err := s.Store.RecordPacket(ctx, view.Packet, sealed, guests, s.Provider.Name()); err != nil {
+	if _, err := s.Store.RecordPacket(ctx, view.Packet, sealed, guests); err != nil {
 		return err
 	}
 	charge, err := s.Drive(ctx, payout.ID(payout.KindCharge, packetID, 0))
@@ -105,7 +105,7 @@ func (s *Stack) Record(ctx context.Context, packetID string) (payouts map[string
 	}
 	payouts = map[string]string{}
 	for _, c := range claims {
-		st, err := s.Store.RecordClaim(ctx, c, s.Provider.Name())
+		st, err := s.Store.RecordClaim(ctx, c)
 		if err != nil {
 			return payouts, err
 		}

@@ -134,7 +134,7 @@ func (b *database) wants(payment, kind string) {
 	}
 }
 
-func (b *database) RecordPacket(_ context.Context, p packet.Packet, sealed []byte, guests []string, provider string) (status packet.Status,
+func (b *database) RecordPacket(_ context.Context, p packet.Packet, sealed []byte, guests []string) (status packet.Status,
 	err error) {
 	err = b.world.do("record packet", func() error {
 		if !b.recorded {
@@ -145,7 +145,8 @@ func (b *database) RecordPacket(_ context.Context, p packet.Packet, sealed []byt
 			now := b.world.now()
 			b.insert(payout.Payment{ID: payout.ID(payout.KindCharge, p.ID, 0), Kind: payout.KindCharge, PacketID: p.ID, App: p.App,
 				UserID:     p.SenderID,
-				ShareIndex: -1, Account: p.SenderID, Amount: p.TotalAmount, Currency: p.Currency, Provider: provider, Status: payout.StatusPending,
+				ShareIndex: -1, Account: p.SenderID, Amount: p.TotalAmount, Currency: p.Currency, Provider: p.ChargeProvider,
+				Status:    payout.StatusPending,
 				CreatedAt: now, UpdatedAt: now})
 		}
 		status = b.rec.Stored
@@ -413,7 +414,7 @@ func (b *database) ClaimUsers(ctx context.Context, id string) ([]string, error) 
 }
 
 // claim records a share for its user; nil when it is recorded already.
-func (b *database) claim(c packet.Claim, provider string) (*payout.Payment, error) {
+func (b *database) claim(c packet.Claim) (*payout.Payment, error) {
 	if !b.recorded || c.ShareIndex >= len(b.shares) {
 		return nil, packet.ErrNotFound
 	}
@@ -435,18 +436,18 @@ func (b *database) claim(c packet.Claim, provider string) (*payout.Payment, erro
 	now := b.world.now()
 	return &payout.Payment{ID: payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex), Kind: payout.KindPayout, PacketID: c.PacketID,
 		App: b.rec.App, UserID: c.UserID,
-		ShareIndex: c.ShareIndex, Account: c.Account(), Amount: c.Amount, Currency: b.rec.Currency, Provider: provider,
+		ShareIndex: c.ShareIndex, Account: c.Account(), Amount: c.Amount, Currency: b.rec.Currency, Provider: b.rec.PayoutProvider,
 		Status: payout.StatusPending, CreatedAt: now, UpdatedAt: now}, nil
 }
 
-func (b *database) RecordClaim(_ context.Context, c packet.Claim, provider string) (payout.State, error) {
-	return b.recordClaim(c, provider, false)
+func (b *database) RecordClaim(_ context.Context, c packet.Claim) (payout.State, error) {
+	return b.recordClaim(c, false)
 }
 
 // recordClaim records a claim; in a restored MySQL only the recovery may.
-func (b *database) recordClaim(c packet.Claim, provider string, recovery bool) (st payout.State, err error) {
+func (b *database) recordClaim(c packet.Claim, recovery bool) (st payout.State, err error) {
 	err = b.world.do("book claim", func() error {
-		p, err := b.claim(c, provider)
+		p, err := b.claim(c)
 		if err != nil {
 			return err
 		}
@@ -478,7 +479,7 @@ func (b *database) stale(c packet.Claim) bool {
 
 type encoder = func(payout.Instruction) ([]byte, error)
 
-func (b *database) BeginClaim(_ context.Context, c packet.Claim, provider string, l payout.Limits, encode encoder) (out payout.SendStart,
+func (b *database) BeginClaim(_ context.Context, c packet.Claim, l payout.Limits, encode encoder) (out payout.SendStart,
 	err error) {
 	err = b.world.do("book claim, note send", func() error {
 		hold := b.stopped(payout.ActionSendPayment, payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex))
@@ -486,7 +487,7 @@ func (b *database) BeginClaim(_ context.Context, c packet.Claim, provider string
 			return nil
 		}
 		stale := b.stale(c)
-		p, err := b.claim(c, provider)
+		p, err := b.claim(c)
 		if err != nil {
 			return err
 		}

@@ -129,7 +129,7 @@ func (m *model) RestartPayout(_ context.Context, c packet.Claim, _ string) (bool
 // startClaims repairs the claims that MySQL lacks, as the watch and a rebuild do.
 func (m *model) startClaims(claims []packet.Claim) {
 	repairClaims(m.db, claims, func(r reconcile.Repair) {
-		m.take(func() error { _, err := activities.RepairClaim(ctx, m, m.db, r, "", m.bank.Name()); return err })
+		m.take(func() error { _, err := activities.RepairClaim(ctx, m, m.db, r, ""); return err })
 	})
 }
 

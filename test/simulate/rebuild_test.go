@@ -200,7 +200,7 @@ func TestRebuildSees(t *testing.T) {
 			c := m.pool.winners[0]
 			m.pool.winners, m.pool.handoffs = nil, nil
 			_ = m.rebuildPool(func(packet.Claim) bool { return true })
-			_, _ = m.db.RecordShareConflict(ctx, c, "bank", "stale")
+			_, _ = m.db.RecordShareConflict(ctx, c, "stale")
 			m.pool.grab(user(0))
 		},
 			"user0 won share 0, and a claim of share 0 is recorded"},

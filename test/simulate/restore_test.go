@@ -296,12 +296,12 @@ func (b restoredDatabase) RecoverFund(_ context.Context, _ string, amounts []mon
 	return b.fund(amounts, b.chargeMoved)
 }
 
-func (b restoredDatabase) RecoverClaim(_ context.Context, c packet.Claim, provider string) (payout.State, error) {
-	return b.recordClaim(c, provider, true)
+func (b restoredDatabase) RecoverClaim(_ context.Context, c packet.Claim) (payout.State, error) {
+	return b.recordClaim(c, true)
 }
 
-func (b restoredDatabase) RecoverShareConflict(_ context.Context, c packet.Claim, provider, detail string) (payout.State, error) {
-	return b.noteShareConflict(c, provider, detail, true)
+func (b restoredDatabase) RecoverShareConflict(_ context.Context, c packet.Claim, detail string) (payout.State, error) {
+	return b.noteShareConflict(c, detail, true)
 }
 
 func (b restoredDatabase) NoteUndecided(_ context.Context, packetID, subject, detail string) error {

@@ -17,12 +17,12 @@ type shareConflict struct {
 
 // RecordShareConflict records a share conflict as a failed payment outside the packet's total
 // (R10).
-func (b *database) RecordShareConflict(_ context.Context, c packet.Claim, provider, detail string) (payout.State, error) {
-	return b.noteShareConflict(c, provider, detail, false)
+func (b *database) RecordShareConflict(_ context.Context, c packet.Claim, detail string) (payout.State, error) {
+	return b.noteShareConflict(c, detail, false)
 }
 
 // noteShareConflict records a share conflict; in a restored MySQL only the recovery may.
-func (b *database) noteShareConflict(c packet.Claim, provider, detail string, recovery bool) (st payout.State, err error) {
+func (b *database) noteShareConflict(c packet.Claim, detail string, recovery bool) (st payout.State, err error) {
 	err = b.world.do("record share conflict", func() error {
 		if !b.recorded || c.ShareIndex >= len(b.shares) {
 			return packet.ErrNotFound
@@ -45,7 +45,7 @@ func (b *database) noteShareConflict(c packet.Claim, provider, detail string, re
 			}
 			p := payout.NewShareConflict(payout.Payment{ID: payout.ID(payout.KindHonour, c.PacketID, n), PacketID: c.PacketID, App: b.rec.App,
 				UserID:  c.UserID,
-				Account: c.Account(), Amount: c.Amount, Currency: b.rec.Currency, Provider: provider}, b.world.now())
+				Account: c.Account(), Amount: c.Amount, Currency: b.rec.Currency, Provider: b.rec.PayoutProvider}, b.world.now())
 			b.shareConflicts = append(b.shareConflicts, shareConflict{c, p.ID})
 			b.insert(p)
 			b.rows[p.ID].settled = b.world.now()

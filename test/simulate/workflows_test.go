@@ -146,7 +146,7 @@ func (t *workflowModel) startClaim(ctx workflow.Context, c packet.Claim) {
 func (t *workflowModel) startClaims(ctx workflow.Context, claims []packet.Claim) {
 	repairClaims(t.db, claims, func(r reconcile.Repair) {
 		t.mayDie(func() error {
-			_, err := activities.RepairClaim(context.Background(), claimStarter{t, ctx}, t.db, r, "", t.bank.Name())
+			_, err := activities.RepairClaim(context.Background(), claimStarter{t, ctx}, t.db, r, "")
 			return err
 		})
 	})

@@ -126,7 +126,7 @@ func newWorld(d dice, now func() time.Time, key string) *world {
 	}
 	at := now()
 	w.packet = packet.Packet{ID: id, App: "app", SenderID: "sender", Currency: packet.CurrencyCNY, TotalAmount: total, ShareCount: count,
-		Split:    mode,
+		Split: mode, ChargeProvider: simulatedProvider, PayoutProvider: simulatedProvider,
 		MinShare: 1, BodyHash: "hash", Commitment: packet.Commitment(packet.DeriveSeed(seedKey, id)), CreatedAt: at, OpensAt: at,
 		ExpiresAt: at.Add([]time.Duration{time.Hour, time.Minute, 24 * time.Hour}[d.n("life", 3)])}
 	if d.n("guests", 4) == 3 {

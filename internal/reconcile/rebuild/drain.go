@@ -144,8 +144,7 @@ func (r *Rebuilder) restartPayouts(ctx context.Context, id string, view packet.P
 	return reconcile.Unrecorded(ctx, from, r.cfg.Rows, reconcile.Normal, id, func(repairs []reconcile.Repair) error {
 		for _, repair := range repairs {
 			c := repair.Claim
-			if _, err := activities.RepairClaim(ctx, r.cfg.Runs, r.cfg.Rows, repair, view.Packet.App,
-				r.cfg.Runs.Provider()); activities.StoreUnavailable(err) {
+			if _, err := activities.RepairClaim(ctx, r.cfg.Runs, r.cfg.Rows, repair, view.Packet.App); activities.StoreUnavailable(err) {
 				return err
 			} else if err != nil { // it does not delay the others, and is awaited like them
 				r.cfg.Logger.ErrorContext(ctx, "Payout of a claim not started.", slog.String("packet_id", id),

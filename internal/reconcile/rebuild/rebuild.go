@@ -69,7 +69,6 @@ type Runs interface {
 	activities.Starter
 	RestartPacket(ctx context.Context, p packet.Packet) (bool, error)
 	OpenRuns(ctx context.Context, since time.Time) ([]string, error)
-	Provider() string
 }
 
 // Backlog returns the hand-offs of a lane that wait for a relay.

@@ -56,8 +56,6 @@ func (e *endedWinners) RestartPayout(_ context.Context, c packet.Claim, app stri
 	return true, nil
 }
 
-func (e *endedWinners) Provider() string { return "sandbox" }
-
 func (e *endedWinners) CountRepair(_ context.Context, kind, subject string) error {
 	e.repaired = append(e.repaired, kind+" "+subject)
 	return nil

@@ -392,7 +392,7 @@ func (w *Watch) startWinners(ctx context.Context, view packet.PoolView, repairs 
 
 // startWinner starts the payout of a winner without a row.
 func (w *Watch) startWinner(ctx context.Context, view packet.PoolView, r reconcile.Repair) (started bool, err error) {
-	started, err = activities.RepairClaim(ctx, w.cfg.Runs, w.cfg.Store, r, view.Packet.App, w.cfg.Runs.Provider())
+	started, err = activities.RepairClaim(ctx, w.cfg.Runs, w.cfg.Store, r, view.Packet.App)
 	if started {
 		w.repaired(ctx, RepairWinner, r.Claim.PacketID+"/"+r.Claim.UserID)
 	}

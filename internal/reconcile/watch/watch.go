@@ -69,7 +69,6 @@ type Runs interface {
 	SignalClose(ctx context.Context, packetID string, reason packet.CloseReason) error
 	Latest(ctx context.Context, workflowID string) (RunState, error)
 	TerminatedRuns(ctx context.Context, since time.Time, limit int) ([]EndedRun, error)
-	Provider() string
 }
 
 // RunState is the state of the latest run of a workflow id.

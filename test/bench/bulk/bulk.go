@@ -144,10 +144,10 @@ func insertPackets(ctx context.Context, conn *sql.Conn, cfg Config, first int, r
 		args = append(args, id, cfg.App, sender, total, r.shares, packet.Commitment(seed), sealed, string(status), reason, failure,
 			r.created, r.created, r.created.Add(life), closed, remainder, claimed, best, last, closed, ended)
 	}
-	values := ", (?, ?, ?, 'CNY', ?, ?, 'equal', 1, 0, '恭喜发财', '{}', 'body'" + strings.Repeat(", ?", 15) + ")"
+	values := ", (?, ?, ?, 'CNY', ?, ?, 'equal', 1, 0, '恭喜发财', '{}', 'body', ?, ?, 'sandbox', 'sandbox'" + strings.Repeat(", ?", 13) + ")"
 	_, err := conn.ExecContext(ctx, `INSERT INTO packets (id, app_id, sender_id, currency, total_amount, share_count, split, min_share,
 		max_share,
-		greeting, metadata, body_hash, commitment, sealed_seed, status, close_reason, failure_code,
+		greeting, metadata, body_hash, commitment, sealed_seed, charge_provider, payout_provider, status, close_reason, failure_code,
 		created_at, opens_at, expires_at, books_closed_at, remainder, claimed_count, best_share,
 		last_share, closed_at, updated_at) VALUES `+strings.Repeat(values, len(rows))[2:], args...)
 	if err != nil {
