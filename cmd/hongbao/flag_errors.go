@@ -34,7 +34,7 @@ func flagError(cmd *cobra.Command, err error) error {
 
 // flagAdvice says what to write for a flag whose value err refuses.
 func flagAdvice(flag *pflag.Flag, value string, err error) string {
-	if errors.Is(err, errEmptyFlag) {
+	if errors.Is(err, errEmptyFlag) || errors.Is(err, errWholeSeconds) {
 		return err.Error()
 	}
 	switch flag.Value.Type() {

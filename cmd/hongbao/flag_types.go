@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"hongbao/internal/payout"
+	"hongbao/wire"
 )
 
 // parsedFlag is the value of a flag that parse checks and stores.
@@ -81,13 +81,24 @@ func checkDay(text string) error {
 	return nil
 }
 
-// wholeSeconds converts the value of a flag to seconds.
-func wholeSeconds(flag string, d time.Duration) (int64, error) {
-	if d < 0 || d%time.Second != 0 {
-		return 0, &usageError{fmt.Errorf("--%s %v: write whole seconds, such as 90s", flag, d)}
+var errWholeSeconds = errors.New("write whole seconds, such as 90s")
+
+// secondsFlag declares a flag that takes a duration of whole seconds, zero included; *to is its default.
+func secondsFlag(flags *pflag.FlagSet, to *time.Duration, name, usage string) {
+	text := ""
+	if *to > 0 {
+		text = to.String()
 	}
-	return int64(d / time.Second), nil
+	flags.Var(&parsedFlag{text: text, kind: "duration", parse: func(text string) (err error) {
+		if *to, err = time.ParseDuration(text); err == nil && (*to < 0 || *to%time.Second != 0) {
+			err = errWholeSeconds
+		}
+		return err
+	}}, name, usage)
 }
+
+// seconds are those of a duration; nil for zero.
+func seconds(d time.Duration) *int64 { return wire.NonZero(int64(d / time.Second)) }
 
 func textsOf[V ~string](values []V) []string {
 	texts := make([]string, len(values))

@@ -34,17 +34,13 @@ administrator run "hongbao keys direct create".`,
 			appID.flag(flags, &want.AppID, "app", "`app` of the key; only with role app")
 			flags.StringVar(&want.Owner, "owner", "", "owner of the key: a member of staff; default with role app: the app's id")
 			flags.StringVar(&want.Name, "name", "", "purpose of the key")
-			flags.DurationVar(&life, "expires-in", 0, "let the key expire after this `duration`; 0 = never")
+			secondsFlag(flags, &life, "expires-in", "let the key expire after this `duration`; 0 = never")
 		},
 		run: func(ctx context.Context, t *call) error {
-			expires, err := wholeSeconds("expires-in", life)
-			if err != nil {
-				return err
-			}
 			if want.Role == "" {
 				return &usageError{missingFlag("role")}
 			}
-			want.Reason, want.ExpiresInSeconds = t.reason, wire.NonZero(expires)
+			want.Reason, want.ExpiresInSeconds = t.reason, seconds(life)
 			made, err := t.staff.CreateKey(ctx, want, t.key())
 			if err != nil {
 				return err
@@ -56,7 +52,7 @@ administrator run "hongbao keys direct create".`,
 
 func keysRotate() command {
 	var want wire.RotateKey
-	var grace, life time.Duration
+	grace, life := 24*time.Hour, time.Duration(0)
 	return command{
 		use:   "rotate <id> --reason <text>",
 		short: "Replace a key by a new one; the old one stays valid for a grace period",
@@ -67,18 +63,11 @@ approve"): choose a grace period that is long enough.`,
 		example: `  hongbao keys rotate k3q5v2c7m4e2 --grace 24h --reason yearly`,
 		args:    keyID.arg, as: callerAdmin, writes: true,
 		flags: func(flags *pflag.FlagSet) {
-			flags.DurationVar(&grace, "grace", 24*time.Hour, "`duration` for which the old key stays valid: whole seconds, 0s to 720h")
-			flags.DurationVar(&life, "expires-in", 0, "let the new key expire after this `duration`; 0 = never")
+			secondsFlag(flags, &grace, "grace", "`duration` for which the old key stays valid: whole seconds, 0s to 720h")
+			secondsFlag(flags, &life, "expires-in", "let the new key expire after this `duration`; 0 = never")
 		},
-		run: func(ctx context.Context, t *call) (err error) {
-			if want.GraceSeconds, err = wholeSeconds("grace", grace); err != nil {
-				return err
-			}
-			expires, err := wholeSeconds("expires-in", life)
-			if err != nil {
-				return err
-			}
-			want.Reason, want.ExpiresInSeconds = t.reason, wire.NonZero(expires)
+		run: func(ctx context.Context, t *call) error {
+			want.Reason, want.GraceSeconds, want.ExpiresInSeconds = t.reason, int64(grace/time.Second), seconds(life)
 			made, err := t.staff.RotateKey(ctx, idOfKey(t.args[0]), want, t.key())
 			if err != nil {
 				return err

@@ -60,12 +60,13 @@ func (f *shapeFlags) add(flags *pflag.FlagSet) {
 	flags.Int64Var((*int64)(&f.request.MinShare), "min", 1, "smallest share in `fen`")
 	flags.Int64Var((*int64)(&f.request.MaxShare), "max", 0, "largest share in `fen`; 0 = no cap")
 	flags.StringVar(&f.request.Greeting, "greeting", "", "`text` for the recipients, at most 64 characters")
-	flags.DurationVar(&f.life, "expires-in", 24*time.Hour, "`duration` from opening to expiry: whole seconds, 10s to 168h")
+	f.life = 24 * time.Hour
+	secondsFlag(flags, &f.life, "expires-in", "`duration` from opening to expiry: whole seconds, 10s to 168h")
 	flags.StringSliceVar(&f.request.EligibleUserIDs, "eligible", nil,
 		"ids of the `users` who may grab, separated by commas; default: every user")
 	flags.BoolVar(&f.request.Tickets, "tickets", false, "require a ticket signed by the app for each grab; not with --eligible")
 	flags.StringVar(&f.request.GroupID, "group", "", "`id` of a group of the app, stored with the packet")
-	flags.Var(&pairsFlag{&f.request.Metadata}, "metadata", "texts to store with the packet: `name=value`, several separated by commas")
+	pairsFlag(flags, &f.request.Metadata, "metadata", "texts to store with the packet: `name=value`, several separated by commas")
 }
 
 func missingFlag(name string) error { return fmt.Errorf("--%s %w", name, errMissing) }
@@ -82,9 +83,8 @@ func (f *shapeFlags) read() error {
 	if f.request.ShareCount == 0 {
 		problems = errors.Join(problems, missingFlag("shares"))
 	}
-	// 0 and less would be left out of the request, which means the default.
-	if f.life <= 0 || f.life%time.Second != 0 {
-		problems = errors.Join(problems, fmt.Errorf("--expires-in %v: write whole seconds, such as 90s", f.life))
+	if f.life == 0 { // would be left out of the request, which means the default
+		problems = errors.Join(problems, errors.New("--expires-in 0s: write 10s or more"))
 	}
 	if least, most := f.request.MinShare, f.request.MaxShare; least < 1 || most < 0 {
 		problems = errors.Join(problems, fmt.Errorf("--min %d or --max %d is too small: write --min 1 or more, --max 0 or more", least, most))

@@ -4,38 +4,40 @@ import (
 	"encoding/csv"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
+
+	"github.com/spf13/pflag"
 )
 
 var errDuplicateName = errors.New("is given twice")
 
-// pairsFlag is a flag of name=value pairs. It parses like pflag's StringToString, except that a duplicate name is an error:
+// pairsFlag declares a flag of name=value pairs. It parses like pflag's StringToString, except that a duplicate name is an error:
 // one of two values would be lost silently.
-type pairsFlag struct{ texts *map[string]string }
+func pairsFlag(flags *pflag.FlagSet, to *map[string]string, name, usage string) {
+	flags.Var(&parsedFlag{kind: "name=value", parse: func(text string) error { return addPairs(to, text) }}, name, usage)
+}
 
-// Set implements pflag.Value.
-func (f *pairsFlag) Set(value string) error {
-	pairs := []string{strings.Trim(value, `"`)} // a single pair may hold commas
-	if strings.Count(value, "=") > 1 {
+// addPairs adds the pairs of a text.
+func addPairs(to *map[string]string, text string) error {
+	pairs := []string{strings.Trim(text, `"`)} // a single pair may hold commas
+	if strings.Count(text, "=") > 1 {
 		var err error
-		if pairs, err = csv.NewReader(strings.NewReader(value)).Read(); err != nil {
+		if pairs, err = csv.NewReader(strings.NewReader(text)).Read(); err != nil {
 			return errNotPairs
 		}
 	}
-	if *f.texts == nil {
-		*f.texts = map[string]string{}
+	if *to == nil {
+		*to = map[string]string{}
 	}
 	for _, pair := range pairs {
-		name, text, ok := strings.Cut(pair, "=")
+		name, value, ok := strings.Cut(pair, "=")
 		if !ok {
 			return fmt.Errorf("%q %w", pair, errNotPair)
 		}
-		if _, known := (*f.texts)[name]; known {
+		if _, known := (*to)[name]; known {
 			return fmt.Errorf("%q %w", name, errDuplicateName)
 		}
-		(*f.texts)[name] = text
+		(*to)[name] = value
 	}
 	return nil
 }
@@ -44,15 +46,3 @@ var (
 	errNotPair  = errors.New("is not name=value")
 	errNotPairs = errors.New(`write name=value, several with commas between, and a pair with a comma or a quote in it in double quotes`)
 )
-
-// Type implements pflag.Value.
-func (f *pairsFlag) Type() string { return "name=value" }
-
-// String implements pflag.Value.
-func (f *pairsFlag) String() string {
-	var all []string
-	for _, name := range slices.Sorted(maps.Keys(*f.texts)) {
-		all = append(all, name+"="+(*f.texts)[name])
-	}
-	return strings.Join(all, ",")
-}

@@ -30,10 +30,9 @@ func TestTexts(t *testing.T) {
 			args = append(args, "--metadata", value)
 		}
 		var texts map[string]string
-		flag := pairsFlag{&texts}
 		var err error
 		for _, value := range c.given {
-			if err = flag.Set(value); err != nil {
+			if err = addPairs(&texts, value); err != nil {
 				break
 			}
 		}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -23,7 +22,7 @@ func filterFlags(flags *pflag.FlagSet, f *client.PayoutFilter) {
 	flags.StringVar(&f.UserID, "user", "", "only to the user with this `id`")
 	orderNumber.flag(flags, &f.OrderNo, "order-no", "only with this order `number`, in any attempt")
 	suggest(flags, &f.FailureCode, "failure-code", "only with this failure `code`, such as account_frozen", failureCodes())
-	flags.DurationVar(&f.OlderThan, "older-than", 0, "only created at least this `duration` ago: whole seconds, such as 36h")
+	secondsFlag(flags, &f.OlderThan, "older-than", "only created at least this `duration` ago: whole seconds, such as 36h")
 	flags.Int64Var((*int64)(&f.AmountMin), "amount-min", 0, "only of this amount in `fen` or more")
 	flags.Int64Var((*int64)(&f.AmountMax), "amount-max", 0, "only of this amount in `fen` or less")
 }
@@ -53,9 +52,6 @@ func checkFilter(t *call, f *client.PayoutFilter) error {
 	wrong := func(format string, args ...any) { problems = errors.Join(problems, fmt.Errorf(format, args...)) }
 	if strings.ContainsFunc(f.FailureCode, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		wrong("--failure-code %q has other than visible ASCII characters: remove spaces and line ends", f.FailureCode)
-	}
-	if f.OlderThan < 0 || f.OlderThan%time.Second != 0 {
-		wrong("--older-than %v: write whole seconds, such as 36h", f.OlderThan)
 	}
 	if f.AmountMin < 0 || f.AmountMax < 0 {
 		wrong("--amount-min or --amount-max is below zero: write 0 or more")

@@ -205,12 +205,9 @@ func reconcileBreaks() command {
 			packetID.flag(flags, &filter.PacketID, "packet", "only of the packet with this `id`")
 			reconciliationID.flag(flags, &filter.ReconciliationID, "reconciliation", "only breaks last seen by the reconciliation with this `id`")
 			flags.BoolVar(&open, "open", false, "only unresolved breaks")
-			flags.DurationVar(&filter.OlderThan, "older-than", 0, "only breaks first seen at least this `duration` ago: whole seconds, such as 24h")
+			secondsFlag(flags, &filter.OlderThan, "older-than", "only breaks first seen at least this `duration` ago: whole seconds, such as 24h")
 		},
 		run: func(ctx context.Context, t *call) error {
-			if _, err := wholeSeconds("older-than", filter.OlderThan); err != nil {
-				return err
-			}
 			if open {
 				filter.Resolved = new(bool)
 			}

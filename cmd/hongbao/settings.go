@@ -7,6 +7,7 @@ import (
 
 	"hongbao/api"
 	"hongbao/internal/devstack"
+	"hongbao/internal/pool"
 	"hongbao/internal/provider"
 	"hongbao/internal/risk"
 	"hongbao/internal/staff"
@@ -132,7 +133,7 @@ var settings = []setting{
 		commands: []string{cmdAPI, cmdWorker, cmdDoctor, cmdMigrate, cmdLedger, cmdRecover, cmdAudit, cmdAppsCreate, cmdAppsList,
 			cmdKeysDirectCreate,
 			cmdKeysDirectList, cmdKeysEnsure, cmdPoolStatus, cmdPoolRebuild}},
-	{flag: "lanes", env: "HONGBAO_LANES", fallback: "64", kind: kindLanes, required: true,
+	{flag: "lanes", env: "HONGBAO_LANES", fallback: strconv.Itoa(pool.DefaultLanes), kind: kindLanes, required: true,
 		usage: "number of Redis lanes, 1 to 256; fixed per installation", commands: redisCommands},
 	{flag: "pool-rebuild", env: "HONGBAO_POOL_REBUILD", fallback: "auto", kind: kindRebuild, required: true,
 		usage:    "rebuild of lanes from MySQL after Redis has lost data: auto (by this worker) or manual (hongbao pool rebuild --all)",
@@ -191,7 +192,7 @@ var settings = []setting{
 		usage: "URL that receives notifications; empty = none are sent", commands: []string{cmdProvider}},
 	{flag: "db", env: "HONGBAO_PROVIDER_DB", kind: kindText, required: true,
 		usage: "database file of the sandbox provider", commands: []string{cmdProvider}},
-	{flag: "approval-amount", env: "HONGBAO_APPROVAL_AMOUNT", fallback: "100000", kind: kindAmount, required: true,
+	{flag: "approval-amount", env: "HONGBAO_APPROVAL_AMOUNT", fallback: api.DefaultApprovalAmount.Digits(), kind: kindAmount, required: true,
 		usage: "amount in fen from which a retry needs a second person; 0 = always", commands: []string{cmdAPI}},
 
 	{flag: "try-out", env: "HONGBAO_TRY_OUT", fallback: "false", kind: kindBool,
