@@ -56,18 +56,13 @@ wrong settings.`,
 			if f.by == "" {
 				return &usageError{fmt.Errorf("--by %w: write your name, for the audit", errMissing)}
 			}
-			return f.recover(ctx, t.config, t.out, t.notes)
+			return withRecovery(ctx, t.config, t.notes, func(r *recovery.Recovery) error { return f.recover(ctx, r, t.out, t.notes) })
 		},
 	}
 }
 
 // recover runs the recovery and prints its progress to errs.
-func (f recoverFlags) recover(ctx context.Context, c config, out, errs io.Writer) error {
-	r, end, err := openRecover(ctx, c, errs)
-	if err != nil {
-		return err
-	}
-	defer end()
+func (f recoverFlags) recover(ctx context.Context, r *recovery.Recovery, out, errs io.Writer) error {
 	r.By, r.Since, r.DryRun, r.Rebuild = f.by, f.since, f.dryRun, f.lanes
 	var shown meter
 	r.Progress = func(done, of int) {
