@@ -4,7 +4,6 @@ import (
 	"context"
 	"iter"
 	"net/http"
-	"net/url"
 
 	"hongbao/wire"
 )
@@ -29,32 +28,22 @@ func (c *Client) CreateCampaign(ctx context.Context, r wire.CreateCampaign, key 
 // Campaign returns the current campaign. Problems: CodeCampaignNotFound, also for a campaign
 // of another app.
 func (c *Client) Campaign(ctx context.Context, id string) (*wire.Campaign, error) {
-	out := new(wire.Campaign)
-	if err := c.caller.do(ctx, call{method: http.MethodGet, path: campaign(id)}, out); err != nil {
-		return nil, err
-	}
-	return out, nil
+	return get[wire.Campaign](ctx, c.caller, campaign(id), nil)
 }
 
 // CampaignFilter filters the list of campaigns; zero members do not filter.
 type CampaignFilter struct {
-	Status wire.CampaignStatus
-}
-
-func (f CampaignFilter) values() url.Values {
-	v := url.Values{}
-	put(v, "status", string(f.Status))
-	return v
+	Status wire.CampaignStatus `query:"status"`
 }
 
 // ListCampaigns returns one page of the app's campaigns.
 func (c *Client) ListCampaigns(ctx context.Context, f CampaignFilter, p Page) (*wire.List[wire.Campaign], error) {
-	return page[wire.Campaign](ctx, c.caller, wire.PathCampaigns, f.values(), p)
+	return page[wire.Campaign](ctx, c.caller, wire.PathCampaigns, f, p)
 }
 
 // Campaigns iterates over the app's campaigns, newest first.
 func (c *Client) Campaigns(ctx context.Context, f CampaignFilter) iter.Seq2[*wire.Campaign, error] {
-	return each[wire.Campaign](ctx, c.caller, wire.PathCampaigns, f.values())
+	return each[wire.Campaign](ctx, c.caller, wire.PathCampaigns, f)
 }
 
 // ListCampaignDays returns one page of the days of a campaign. Problems: CodeCampaignNotFound.

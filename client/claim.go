@@ -22,11 +22,7 @@ func (c *Client) Grab(ctx context.Context, packetID string, r wire.Grab) (*wire.
 
 // Claim returns one user's claim in a packet. Problems: CodeClaimNotFound.
 func (c *Client) Claim(ctx context.Context, packetID, userID string) (*wire.Claim, error) {
-	claim := new(wire.Claim)
-	if err := c.caller.do(ctx, call{method: http.MethodGet, path: grabs(packetID) + "/" + segment(userID)}, claim); err != nil {
-		return nil, err
-	}
-	return claim, nil
+	return get[wire.Claim](ctx, c.caller, grabs(packetID)+"/"+segment(userID), nil)
 }
 
 func grabs(packetID string) string { return wire.PathPackets + "/" + segment(packetID) + "/grabs" }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"iter"
 	"net/http"
-	"net/url"
 
 	"hongbao/wire"
 )
@@ -66,29 +65,19 @@ func (s *Staff) MarkRefundPaid(ctx context.Context, id string, r wire.MarkPaid, 
 
 // ApprovalFilter filters the list of decisions that need, or needed, a second person.
 type ApprovalFilter struct {
-	Status    string // "": all
-	PaymentID string // of this payout or refund
-	ByOthers  bool   // decisions of other people only: of the waiting ones, those that the caller may approve
-}
-
-func (f ApprovalFilter) values() url.Values {
-	v := url.Values{}
-	put(v, "status", f.Status)
-	put(v, "payment_id", f.PaymentID)
-	if f.ByOthers {
-		put(v, "by_others", "true")
-	}
-	return v
+	Status    string `query:"status"`     // "": all
+	PaymentID string `query:"payment_id"` // of this payout or refund
+	ByOthers  bool   `query:"by_others"`  // decisions of other people only: of the waiting ones, those that the caller may approve
 }
 
 // ListApprovals returns one page of decisions that need, or needed, a second person.
 func (s *Staff) ListApprovals(ctx context.Context, f ApprovalFilter, p Page) (*wire.List[wire.ApprovalItem], error) {
-	return page[wire.ApprovalItem](ctx, s.caller, wire.PathApprovals, f.values(), p)
+	return page[wire.ApprovalItem](ctx, s.caller, wire.PathApprovals, f, p)
 }
 
 // Approvals iterates over decisions that need, or needed, a second person, newest first.
 func (s *Staff) Approvals(ctx context.Context, f ApprovalFilter) iter.Seq2[*wire.ApprovalItem, error] {
-	return each[wire.ApprovalItem](ctx, s.caller, wire.PathApprovals, f.values())
+	return each[wire.ApprovalItem](ctx, s.caller, wire.PathApprovals, f)
 }
 
 // Approve approves a decision of another person. One's own decision is a problem with

@@ -3,51 +3,31 @@ package client
 import (
 	"context"
 	"iter"
-	"net/http"
-	"net/url"
-	"strconv"
 
 	"hongbao/wire"
 )
 
 // HoldFilter selects holds. Empty fields select all.
 type HoldFilter struct {
-	Active *bool
-	Scope  string
-	Name   string
-	Kind   string
-}
-
-func (f HoldFilter) values() url.Values {
-	v := url.Values{}
-	if f.Active != nil {
-		v.Set("active", strconv.FormatBool(*f.Active))
-	}
-	for name, value := range map[string]string{"scope": f.Scope, "name": f.Name, "kind": f.Kind} {
-		if value != "" {
-			v.Set(name, value)
-		}
-	}
-	return v
+	Active *bool  `query:"active"`
+	Scope  string `query:"scope"`
+	Name   string `query:"name"`
+	Kind   string `query:"kind"`
 }
 
 // ListHolds returns one page of holds.
 func (s *Staff) ListHolds(ctx context.Context, f HoldFilter, p Page) (*wire.List[wire.StaffHold], error) {
-	return page[wire.StaffHold](ctx, s.caller, wire.PathHolds, f.values(), p)
+	return page[wire.StaffHold](ctx, s.caller, wire.PathHolds, f, p)
 }
 
 // Holds iterates over holds, newest first.
 func (s *Staff) Holds(ctx context.Context, f HoldFilter) iter.Seq2[*wire.StaffHold, error] {
-	return each[wire.StaffHold](ctx, s.caller, wire.PathHolds, f.values())
+	return each[wire.StaffHold](ctx, s.caller, wire.PathHolds, f)
 }
 
 // GetHold returns a hold and what its release lets go. An unknown id is a problem with CodeNotFound.
 func (s *Staff) GetHold(ctx context.Context, id string) (*wire.HeldItem, error) {
-	h := new(wire.HeldItem)
-	if err := s.caller.do(ctx, call{method: http.MethodGet, path: wire.PathHolds + "/" + segment(id)}, h); err != nil {
-		return nil, err
-	}
-	return h, nil
+	return get[wire.HeldItem](ctx, s.caller, wire.PathHolds+"/"+segment(id), nil)
 }
 
 // PlaceHold places a hold. An active hold of staff on the same name stays as it is.

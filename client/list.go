@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"maps"
-	"net/http"
 	"net/url"
 	"strconv"
 	"time"
@@ -23,27 +21,20 @@ type Page struct {
 }
 
 // page fetches one page.
-func page[T any](ctx context.Context, c *caller, path string, filter url.Values, p Page) (*wire.List[T], error) {
-	query := maps.Clone(filter)
-	if query == nil {
-		query = url.Values{}
-	}
+func page[T any](ctx context.Context, c *caller, path string, filter any, p Page) (*wire.List[T], error) {
+	query := queryOf(filter)
 	if p.Limit != 0 {
 		query.Set("limit", strconv.Itoa(p.Limit))
 	}
 	if p.Cursor != "" {
 		query.Set("cursor", p.Cursor)
 	}
-	list := new(wire.List[T])
-	if err := c.do(ctx, call{method: http.MethodGet, path: path, query: query}, list); err != nil {
-		return nil, err
-	}
-	return list, nil
+	return get[wire.List[T]](ctx, c, path, query)
 }
 
 // each iterates over a list and fetches pages as needed. An error is yielded last, with a nil
 // item.
-func each[T any](ctx context.Context, c *caller, path string, filter url.Values) iter.Seq2[*T, error] {
+func each[T any](ctx context.Context, c *caller, path string, filter any) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
 		for p := (Page{Limit: maxPage}); ; {
 			list, err := page[T](ctx, c, path, filter, p)
@@ -70,31 +61,18 @@ func each[T any](ctx context.Context, c *caller, path string, filter url.Values)
 
 // PacketFilter filters the list of packets; zero members do not filter.
 type PacketFilter struct {
-	SenderID string
-	Status   wire.PacketStatus
-}
-
-func (f PacketFilter) values() url.Values {
-	v := url.Values{}
-	put(v, "sender_id", f.SenderID)
-	put(v, "status", string(f.Status))
-	return v
-}
-
-func put(v url.Values, name, value string) {
-	if value != "" {
-		v.Set(name, value)
-	}
+	SenderID string            `query:"sender_id"`
+	Status   wire.PacketStatus `query:"status"`
 }
 
 // ListPackets returns one page of the app's packets.
 func (c *Client) ListPackets(ctx context.Context, f PacketFilter, p Page) (*wire.List[wire.Packet], error) {
-	return page[wire.Packet](ctx, c.caller, wire.PathPackets, f.values(), p)
+	return page[wire.Packet](ctx, c.caller, wire.PathPackets, f, p)
 }
 
 // Packets iterates over the app's packets, newest first.
 func (c *Client) Packets(ctx context.Context, f PacketFilter) iter.Seq2[*wire.Packet, error] {
-	return each[wire.Packet](ctx, c.caller, wire.PathPackets, f.values())
+	return each[wire.Packet](ctx, c.caller, wire.PathPackets, f)
 }
 
 // ListGrabs returns one page of the claims of a packet.
@@ -139,9 +117,5 @@ func (c *Client) UserSummary(ctx context.Context, userID string, year int, zone 
 	if zone != nil {
 		query.Set("tz", zone.String())
 	}
-	s := new(wire.Summary)
-	if err := c.caller.do(ctx, call{method: http.MethodGet, path: user(userID, "summary"), query: query}, s); err != nil {
-		return nil, err
-	}
-	return s, nil
+	return get[wire.Summary](ctx, c.caller, user(userID, "summary"), query)
 }

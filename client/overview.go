@@ -2,18 +2,13 @@ package client
 
 import (
 	"context"
-	"net/http"
 
 	"hongbao/wire"
 )
 
 // Overview returns the balances of the ledger and the unfinished work.
 func (s *Staff) Overview(ctx context.Context) (*wire.Overview, error) {
-	o := new(wire.Overview)
-	if err := s.caller.do(ctx, call{method: http.MethodGet, path: wire.PathOverview}, o); err != nil {
-		return nil, err
-	}
-	return o, nil
+	return get[wire.Overview](ctx, s.caller, wire.PathOverview, nil)
 }
 
 // SumPayouts counts and sums the payouts that a filter selects.
@@ -27,9 +22,5 @@ func (s *Staff) SumRefunds(ctx context.Context, f RefundFilter) (*wire.PaymentSu
 }
 
 func (s *Staff) sum(ctx context.Context, list string, f PayoutFilter) (*wire.PaymentSum, error) {
-	out := new(wire.PaymentSum)
-	if err := s.caller.do(ctx, call{method: http.MethodGet, path: list + "/sum", query: f.values()}, out); err != nil {
-		return nil, err
-	}
-	return out, nil
+	return get[wire.PaymentSum](ctx, s.caller, list+"/sum", f)
 }

@@ -45,11 +45,7 @@ func (c *Client) CreateAndWait(ctx context.Context, r wire.CreatePacket, key ...
 
 // Packet returns the current packet.
 func (c *Client) Packet(ctx context.Context, id string) (*wire.Packet, error) {
-	p := new(wire.Packet)
-	if err := c.caller.do(ctx, call{method: http.MethodGet, path: wire.PathPackets + "/" + segment(id)}, p); err != nil {
-		return nil, err
-	}
-	return p, nil
+	return get[wire.Packet](ctx, c.caller, wire.PathPackets+"/"+segment(id), nil)
 }
 
 // AwaitPacket polls a packet until done returns true, with pauses that grow to 1 s, and

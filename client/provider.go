@@ -2,14 +2,13 @@ package client
 
 import (
 	"context"
-	"net/url"
 
 	"hongbao/wire"
 )
 
 // ListProviders returns the payment providers.
 func (s *Staff) ListProviders(ctx context.Context) (*wire.List[wire.PaymentProvider], error) {
-	return page[wire.PaymentProvider](ctx, s.caller, wire.PathProviders, url.Values{}, Page{})
+	return page[wire.PaymentProvider](ctx, s.caller, wire.PathProviders, nil, Page{})
 }
 
 // HoldProvider stops sending to a provider; queries continue. Holding a held provider changes

@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"net/http"
-	"net/url"
-	"strconv"
 	"time"
 
 	"hongbao/wire"
@@ -14,17 +11,9 @@ import (
 
 // ReconciliationFilter filters the list of reconciliations; zero members do not filter.
 type ReconciliationFilter struct {
-	Provider string
-	Date     string
-	Status   string
-}
-
-func (f ReconciliationFilter) values() url.Values {
-	v := url.Values{}
-	put(v, "provider", f.Provider)
-	put(v, "date", f.Date)
-	put(v, "status", f.Status)
-	return v
+	Provider string `query:"provider"`
+	Date     string `query:"date"`
+	Status   string `query:"status"`
 }
 
 // Reconcile requests the comparison of a day with the provider's statement. It runs
@@ -36,54 +25,36 @@ func (s *Staff) Reconcile(ctx context.Context, r wire.ReconcileRequest, key ...K
 
 // Reconciliation returns a reconciliation. An unknown id is a problem with CodeNotFound.
 func (s *Staff) Reconciliation(ctx context.Context, id string) (*wire.Reconciliation, error) {
-	one := new(wire.Reconciliation)
-	if err := s.caller.do(ctx, call{method: http.MethodGet, path: wire.PathReconciliations + "/" + segment(id)}, one); err != nil {
-		return nil, err
-	}
-	return one, nil
+	return get[wire.Reconciliation](ctx, s.caller, wire.PathReconciliations+"/"+segment(id), nil)
 }
 
 // ListReconciliations returns one page of reconciliations.
 func (s *Staff) ListReconciliations(ctx context.Context, f ReconciliationFilter, p Page) (*wire.List[wire.Reconciliation], error) {
-	return page[wire.Reconciliation](ctx, s.caller, wire.PathReconciliations, f.values(), p)
+	return page[wire.Reconciliation](ctx, s.caller, wire.PathReconciliations, f, p)
 }
 
 // Reconciliations iterates over reconciliations, newest first.
 func (s *Staff) Reconciliations(ctx context.Context, f ReconciliationFilter) iter.Seq2[*wire.Reconciliation, error] {
-	return each[wire.Reconciliation](ctx, s.caller, wire.PathReconciliations, f.values())
+	return each[wire.Reconciliation](ctx, s.caller, wire.PathReconciliations, f)
 }
 
 // BreakFilter filters the list of breaks; zero members do not filter.
 type BreakFilter struct {
-	Kind             string
-	PacketID         string
-	ReconciliationID string
-	Resolved         *bool
-	OlderThan        time.Duration // truncated to seconds
-}
-
-func (f BreakFilter) values() url.Values {
-	v := url.Values{}
-	put(v, "kind", f.Kind)
-	put(v, "packet_id", f.PacketID)
-	put(v, "reconciliation_id", f.ReconciliationID)
-	if f.Resolved != nil {
-		v.Set("resolved", strconv.FormatBool(*f.Resolved))
-	}
-	if f.OlderThan != 0 {
-		v.Set("older_than_seconds", strconv.FormatInt(int64(f.OlderThan/time.Second), 10))
-	}
-	return v
+	Kind             string        `query:"kind"`
+	PacketID         string        `query:"packet_id"`
+	ReconciliationID string        `query:"reconciliation_id"`
+	Resolved         *bool         `query:"resolved"`
+	OlderThan        time.Duration `query:"older_than_seconds"` // truncated to seconds
 }
 
 // ListBreaks returns one page of breaks.
 func (s *Staff) ListBreaks(ctx context.Context, f BreakFilter, p Page) (*wire.List[wire.Break], error) {
-	return page[wire.Break](ctx, s.caller, wire.PathBreaks, f.values(), p)
+	return page[wire.Break](ctx, s.caller, wire.PathBreaks, f, p)
 }
 
 // Breaks iterates over breaks, newest first.
 func (s *Staff) Breaks(ctx context.Context, f BreakFilter) iter.Seq2[*wire.Break, error] {
-	return each[wire.Break](ctx, s.caller, wire.PathBreaks, f.values())
+	return each[wire.Break](ctx, s.caller, wire.PathBreaks, f)
 }
 
 var errOutcome = errors.New("resolve a break: with an outcome use DecideBreak, otherwise ResolveBreak")

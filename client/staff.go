@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -16,47 +15,26 @@ import (
 
 // PayoutFilter filters the list of payouts; zero members do not filter.
 type PayoutFilter struct {
-	Status               wire.PayoutStatus
-	PacketID             string
-	UserID               string
-	OrderNo              string // used in any attempt
-	FailureCode          string
-	ProviderRef          string        // the provider's reference, of any attempt
-	OlderThan            time.Duration // truncated to seconds
-	AmountMin, AmountMax money.Fen
-	Late                 bool // refunds only: unfinished and due for at least five minutes
-}
-
-func (f PayoutFilter) values() url.Values {
-	v := url.Values{}
-	put(v, "status", string(f.Status))
-	put(v, "packet_id", f.PacketID)
-	put(v, "user_id", f.UserID)
-	put(v, "order_no", f.OrderNo)
-	put(v, "failure_code", f.FailureCode)
-	put(v, "provider_ref", f.ProviderRef)
-	number := func(name string, n int64) {
-		if n != 0 {
-			v.Set(name, strconv.FormatInt(n, 10))
-		}
-	}
-	number("older_than_seconds", int64(f.OlderThan/time.Second))
-	number("amount_min", int64(f.AmountMin))
-	number("amount_max", int64(f.AmountMax))
-	if f.Late {
-		v.Set("late", "true")
-	}
-	return v
+	Status      wire.PayoutStatus `query:"status"`
+	PacketID    string            `query:"packet_id"`
+	UserID      string            `query:"user_id"`
+	OrderNo     string            `query:"order_no"` // used in any attempt
+	FailureCode string            `query:"failure_code"`
+	ProviderRef string            `query:"provider_ref"`       // the provider's reference, of any attempt
+	OlderThan   time.Duration     `query:"older_than_seconds"` // truncated to seconds
+	AmountMin   money.Fen         `query:"amount_min"`
+	AmountMax   money.Fen         `query:"amount_max"`
+	Late        bool              `query:"late"` // refunds only: unfinished and due for at least five minutes
 }
 
 // ListPayouts returns one page of payouts.
 func (s *Staff) ListPayouts(ctx context.Context, f PayoutFilter, p Page) (*wire.List[wire.Payout], error) {
-	return page[wire.Payout](ctx, s.caller, wire.PathPayouts, f.values(), p)
+	return page[wire.Payout](ctx, s.caller, wire.PathPayouts, f, p)
 }
 
 // Payouts iterates over payouts, newest first.
 func (s *Staff) Payouts(ctx context.Context, f PayoutFilter) iter.Seq2[*wire.Payout, error] {
-	return each[wire.Payout](ctx, s.caller, wire.PathPayouts, f.values())
+	return each[wire.Payout](ctx, s.caller, wire.PathPayouts, f)
 }
 
 // maxNamed is the largest number of ids in one request.
@@ -90,9 +68,5 @@ func (s *Staff) statuses(ctx context.Context, of string, ids []string) (map[stri
 
 // Payout returns a payout with its attempts and timeline.
 func (s *Staff) Payout(ctx context.Context, id string) (*wire.PayoutDetail, error) {
-	d := new(wire.PayoutDetail)
-	if err := s.caller.do(ctx, call{method: http.MethodGet, path: wire.PathPayouts + "/" + segment(id)}, d); err != nil {
-		return nil, err
-	}
-	return d, nil
+	return get[wire.PayoutDetail](ctx, s.caller, wire.PathPayouts+"/"+segment(id), nil)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"iter"
 	"net/http"
-	"net/url"
 	"time"
 
 	"hongbao/wire"
@@ -12,37 +11,21 @@ import (
 
 // AuditFilter filters the audit; zero members do not filter.
 type AuditFilter struct {
-	Actor   string
-	Action  string
-	Subject string
-	From    time.Time // at or after
-	To      time.Time // before
-}
-
-func (f AuditFilter) values() url.Values {
-	v := url.Values{}
-	put(v, "actor", f.Actor)
-	put(v, "action", f.Action)
-	put(v, "subject", f.Subject)
-	putTime(v, "from", f.From)
-	putTime(v, "to", f.To)
-	return v
-}
-
-func putTime(v url.Values, name string, at time.Time) {
-	if !at.IsZero() {
-		v.Set(name, at.UTC().Format(time.RFC3339Nano))
-	}
+	Actor   string    `query:"actor"`
+	Action  string    `query:"action"`
+	Subject string    `query:"subject"`
+	From    time.Time `query:"from"` // at or after
+	To      time.Time `query:"to"`   // before
 }
 
 // ListAudit returns one page of the audit.
 func (s *Staff) ListAudit(ctx context.Context, f AuditFilter, p Page) (*wire.List[wire.AuditEntry], error) {
-	return page[wire.AuditEntry](ctx, s.caller, wire.PathAudit, f.values(), p)
+	return page[wire.AuditEntry](ctx, s.caller, wire.PathAudit, f, p)
 }
 
 // Audit iterates over the audit, newest first.
 func (s *Staff) Audit(ctx context.Context, f AuditFilter) iter.Seq2[*wire.AuditEntry, error] {
-	return each[wire.AuditEntry](ctx, s.caller, wire.PathAudit, f.values())
+	return each[wire.AuditEntry](ctx, s.caller, wire.PathAudit, f)
 }
 
 // auditPatience exceeds the API's time limit of a verification.

@@ -3,41 +3,29 @@ package client
 import (
 	"context"
 	"iter"
-	"net/http"
-	"net/url"
 
 	"hongbao/wire"
 )
 
 // StaffCampaignFilter filters the list of campaigns; zero members do not filter.
 type StaffCampaignFilter struct {
-	App    string
-	Status wire.CampaignStatus
-}
-
-func (f StaffCampaignFilter) values() url.Values {
-	v := CampaignFilter{Status: f.Status}.values()
-	put(v, "app", f.App)
-	return v
+	App    string              `query:"app"`
+	Status wire.CampaignStatus `query:"status"`
 }
 
 // ListCampaigns returns one page of the campaigns of all apps.
 func (s *Staff) ListCampaigns(ctx context.Context, f StaffCampaignFilter, p Page) (*wire.List[wire.StaffCampaign], error) {
-	return page[wire.StaffCampaign](ctx, s.caller, wire.PathStaffCampaigns, f.values(), p)
+	return page[wire.StaffCampaign](ctx, s.caller, wire.PathStaffCampaigns, f, p)
 }
 
 // Campaigns iterates over the campaigns of all apps, newest first.
 func (s *Staff) Campaigns(ctx context.Context, f StaffCampaignFilter) iter.Seq2[*wire.StaffCampaign, error] {
-	return each[wire.StaffCampaign](ctx, s.caller, wire.PathStaffCampaigns, f.values())
+	return each[wire.StaffCampaign](ctx, s.caller, wire.PathStaffCampaigns, f)
 }
 
 // Campaign returns a campaign of any app. Problems: CodeCampaignNotFound.
 func (s *Staff) Campaign(ctx context.Context, id string) (*wire.StaffCampaign, error) {
-	c := new(wire.StaffCampaign)
-	if err := s.caller.do(ctx, call{method: http.MethodGet, path: wire.PathStaffCampaigns + "/" + segment(id)}, c); err != nil {
-		return nil, err
-	}
-	return c, nil
+	return get[wire.StaffCampaign](ctx, s.caller, wire.PathStaffCampaigns+"/"+segment(id), nil)
 }
 
 // ListCampaignDays returns one page of the days of a campaign of any app.

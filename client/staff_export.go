@@ -7,7 +7,6 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"net/url"
 
 	"hongbao/wire"
 )
@@ -17,38 +16,38 @@ import (
 // the time. It retries only before the first byte is written; after an error w may hold an
 // incomplete file, which must not be used.
 func (s *Staff) ExportPayouts(ctx context.Context, f PayoutFilter, w io.Writer) error {
-	return s.export(ctx, "payouts", f.values(), w)
+	return s.export(ctx, "payouts", f, w)
 }
 
 // ExportRefunds writes refunds to w as CSV, like ExportPayouts.
 func (s *Staff) ExportRefunds(ctx context.Context, f RefundFilter, w io.Writer) error {
-	return s.export(ctx, "refunds", f.values(), w)
+	return s.export(ctx, "refunds", f, w)
 }
 
 // ExportPackets writes the packets of all apps to w as CSV, like ExportPayouts.
 func (s *Staff) ExportPackets(ctx context.Context, f StaffPacketFilter, w io.Writer) error {
-	return s.export(ctx, "packets", f.values(), w)
+	return s.export(ctx, "packets", f, w)
 }
 
 // ExportBreaks writes breaks to w as CSV, like ExportPayouts.
 func (s *Staff) ExportBreaks(ctx context.Context, f BreakFilter, w io.Writer) error {
-	return s.export(ctx, "breaks", f.values(), w)
+	return s.export(ctx, "breaks", f, w)
 }
 
 // ExportApprovals writes decisions that need, or needed, a second person to w as CSV, like
 // ExportPayouts.
 func (s *Staff) ExportApprovals(ctx context.Context, f ApprovalFilter, w io.Writer) error {
-	return s.export(ctx, "approvals", f.values(), w)
+	return s.export(ctx, "approvals", f, w)
 }
 
 // ExportAudit writes audit entries to w as CSV, like ExportPayouts. It needs the role auditor.
 func (s *Staff) ExportAudit(ctx context.Context, f AuditFilter, w io.Writer) error {
-	return s.export(ctx, "audit", f.values(), w)
+	return s.export(ctx, "audit", f, w)
 }
 
 // export writes the file of a list to w.
-func (s *Staff) export(ctx context.Context, list string, filter url.Values, w io.Writer) error {
-	q := call{method: http.MethodGet, path: wire.PathExports + "/" + list + ".csv", query: filter}
+func (s *Staff) export(ctx context.Context, list string, filter any, w io.Writer) error {
+	q := call{method: http.MethodGet, path: wire.PathExports + "/" + list + ".csv", query: queryOf(filter)}
 	return s.caller.repeat(ctx, q, func([]byte) (bool, error) { return s.caller.stream(ctx, q, w) })
 }
 

@@ -3,32 +3,24 @@ package client
 import (
 	"context"
 	"iter"
-	"net/url"
 
 	"hongbao/wire"
 )
 
 // KeyFilter filters the list of keys; zero members do not filter.
 type KeyFilter struct {
-	Role  string
-	AppID string
-}
-
-func (f KeyFilter) values() url.Values {
-	v := url.Values{}
-	put(v, "role", f.Role)
-	put(v, "app_id", f.AppID)
-	return v
+	Role  string `query:"role"`
+	AppID string `query:"app_id"`
 }
 
 // ListKeys returns one page of the keys, ended ones included.
 func (s *Staff) ListKeys(ctx context.Context, f KeyFilter, p Page) (*wire.List[wire.APIKey], error) {
-	return page[wire.APIKey](ctx, s.caller, wire.PathKeys, f.values(), p)
+	return page[wire.APIKey](ctx, s.caller, wire.PathKeys, f, p)
 }
 
 // Keys iterates over the keys, newest first, ended ones included.
 func (s *Staff) Keys(ctx context.Context, f KeyFilter) iter.Seq2[*wire.APIKey, error] {
-	return each[wire.APIKey](ctx, s.caller, wire.PathKeys, f.values())
+	return each[wire.APIKey](ctx, s.caller, wire.PathKeys, f)
 }
 
 // CreateKey creates a key; it needs the role admin. A key of role finance, or of role admin

@@ -3,8 +3,6 @@ package client
 import (
 	"context"
 	"iter"
-	"net/http"
-	"net/url"
 	"time"
 
 	"hongbao/wire"
@@ -12,42 +10,27 @@ import (
 
 // StaffPacketFilter filters the list of packets; zero members do not filter.
 type StaffPacketFilter struct {
-	App         string
-	SenderID    string
-	Status      wire.PacketStatus
-	CreatedFrom time.Time // at or after
-	CreatedTo   time.Time // before
-	Overdue     bool      // expired at least five minutes ago, and not closed
-}
-
-func (f StaffPacketFilter) values() url.Values {
-	v := PacketFilter{SenderID: f.SenderID, Status: f.Status}.values()
-	put(v, "app", f.App)
-	putTime(v, "created_from", f.CreatedFrom)
-	putTime(v, "created_to", f.CreatedTo)
-	if f.Overdue {
-		v.Set("overdue", "true")
-	}
-	return v
+	App         string            `query:"app"`
+	SenderID    string            `query:"sender_id"`
+	Status      wire.PacketStatus `query:"status"`
+	CreatedFrom time.Time         `query:"created_from"` // at or after
+	CreatedTo   time.Time         `query:"created_to"`   // before
+	Overdue     bool              `query:"overdue"`      // expired at least five minutes ago, and not closed
 }
 
 // ListPackets returns one page of the packets of all apps.
 func (s *Staff) ListPackets(ctx context.Context, f StaffPacketFilter, p Page) (*wire.List[wire.StaffPacket], error) {
-	return page[wire.StaffPacket](ctx, s.caller, wire.PathStaffPackets, f.values(), p)
+	return page[wire.StaffPacket](ctx, s.caller, wire.PathStaffPackets, f, p)
 }
 
 // Packets iterates over the packets of all apps, newest first.
 func (s *Staff) Packets(ctx context.Context, f StaffPacketFilter) iter.Seq2[*wire.StaffPacket, error] {
-	return each[wire.StaffPacket](ctx, s.caller, wire.PathStaffPackets, f.values())
+	return each[wire.StaffPacket](ctx, s.caller, wire.PathStaffPackets, f)
 }
 
 // Packet returns a packet of any app with its payments and breaks.
 func (s *Staff) Packet(ctx context.Context, id string) (*wire.StaffPacketDetail, error) {
-	d := new(wire.StaffPacketDetail)
-	if err := s.caller.do(ctx, call{method: http.MethodGet, path: wire.PathStaffPackets + "/" + segment(id)}, d); err != nil {
-		return nil, err
-	}
-	return d, nil
+	return get[wire.StaffPacketDetail](ctx, s.caller, wire.PathStaffPackets+"/"+segment(id), nil)
 }
 
 // RecallPacket recalls a packet of any app: no more grabs, and the unclaimed amount is
@@ -59,11 +42,7 @@ func (s *Staff) RecallPacket(ctx context.Context, id string, r wire.Reason, key 
 
 // Proof returns where the money of a packet of any app is.
 func (s *Staff) Proof(ctx context.Context, id string) (*wire.Proof, error) {
-	p := new(wire.Proof)
-	if err := s.caller.do(ctx, call{method: http.MethodGet, path: wire.PathStaffPackets + "/" + segment(id) + "/proof"}, p); err != nil {
-		return nil, err
-	}
-	return p, nil
+	return get[wire.Proof](ctx, s.caller, wire.PathStaffPackets+"/"+segment(id)+"/proof", nil)
 }
 
 // PacketGrabs returns one page of the claims of a packet of any app.

@@ -3,28 +3,23 @@ package client
 import (
 	"context"
 	"iter"
-	"net/url"
 
 	"hongbao/wire"
 )
 
 // TicketKeyFilter filters the list of ticket keys; zero members do not filter.
-type TicketKeyFilter struct{ AppID string }
-
-func (f TicketKeyFilter) values() url.Values {
-	v := url.Values{}
-	put(v, "app_id", f.AppID)
-	return v
+type TicketKeyFilter struct {
+	AppID string `query:"app_id"`
 }
 
 // ListTicketKeys returns one page of the ticket keys, revoked ones included.
 func (s *Staff) ListTicketKeys(ctx context.Context, f TicketKeyFilter, p Page) (*wire.List[wire.TicketKey], error) {
-	return page[wire.TicketKey](ctx, s.caller, wire.PathTicketKeys, f.values(), p)
+	return page[wire.TicketKey](ctx, s.caller, wire.PathTicketKeys, f, p)
 }
 
 // TicketKeys iterates over the ticket keys, newest first, revoked ones included.
 func (s *Staff) TicketKeys(ctx context.Context, f TicketKeyFilter) iter.Seq2[*wire.TicketKey, error] {
-	return each[wire.TicketKey](ctx, s.caller, wire.PathTicketKeys, f.values())
+	return each[wire.TicketKey](ctx, s.caller, wire.PathTicketKeys, f)
 }
 
 // AddTicketKey adds the public key for tickets of an app; it needs the role admin. An unknown
