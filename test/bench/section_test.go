@@ -21,6 +21,7 @@ type section struct {
 func sections() []section {
 	return []section{
 		{"engine", measureEngine},
+		{"script", measureScript},
 		{"http", measureHTTP},
 		{"baselines", measureBaselines},
 		{"profile", measureProfile},
