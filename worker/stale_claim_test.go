@@ -1,7 +1,6 @@
 package worker_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -34,7 +33,7 @@ func (c *staleCase) relayed(t *testing.T, kind byte) {
 	}
 	lane, _, _ := strings.Cut(keys[0], "packet:")
 	must(rdb.XAdd(t.Context(), &redis.XAddArgs{Stream: lane + "handoff", Values: []any{"kind", "claims", "packet_id", c.p.ID, "app", "demo",
-		"shares", fmt.Sprintf("%d:%d:%d:0", c.stale.ShareIndex, c.stale.Amount, c.stale.Amount), "at", c.stale.ClaimedAt.UnixMilli(),
+		"shares", packet.AppendShare(nil, c.stale.ShareIndex, c.stale.Amount), "at", c.stale.ClaimedAt.UnixMilli(),
 		"users", "\x91" + string([]byte{0xa0 | byte(len(c.stale.UserID))}) + c.stale.UserID, "profiles", "", "last", "0",
 		"epoch", c.stale.Epoch, "seq", c.stale.Seq}}).Result())(t)
 	wait.Until(t, "the stale claim is recorded", func() bool {

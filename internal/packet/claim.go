@@ -62,35 +62,43 @@ const (
 	StaleOther    StaleResult = "other"    // the user has won another share
 )
 
-// recordFields is the number of fields of a claim record: those of the share (PoolShare), time,
-// mark, profile.
-const recordFields = 7
+// recordFields is the number of fields of a claim record.
+const recordFields = 5
 
-// DecodeClaim reads a claim record "<share>:<claimed at ms>:<mark>:<profile>", as grab.lua writes
-// it. The share is that of PoolShare.AppendText; the profile is JSON, empty when the grab stated
-// none. Errors wrap ErrBadClaim.
+// DecodeClaim reads a claim record "<share index>:<amount>:<claimed at ms>:<mark>:<profile>", as grab.lua
+// writes it. The profile is JSON, empty when the grab stated none. Errors wrap ErrBadClaim.
 func DecodeClaim(packetID, userID, record string) (Claim, error) {
-	parts := strings.SplitN(record, ":", recordFields)
-	if len(parts) != recordFields {
-		return Claim{}, fmt.Errorf("%w of packet %s: %d of %d fields", ErrBadClaim, packetID, len(parts), recordFields)
+	bad := func(err error) (Claim, error) {
+		return Claim{}, fmt.Errorf("%w of packet %s: %w", ErrBadClaim, packetID, err)
 	}
-	return NewClaim(packetID, userID, record, parts[4], parts[6])
+	index, rest, err := cutNumber(record)
+	if err != nil {
+		return bad(err)
+	}
+	amount, rest, err := cutNumber(rest)
+	if err != nil {
+		return bad(err)
+	}
+	parts := strings.SplitN(rest, ":", recordFields-2)
+	if len(parts) != recordFields-2 || index >= MaxShares {
+		return bad(errors.New("a field is missing, or the share is out of range"))
+	}
+	return NewClaim(packetID, userID, int(index), money.Fen(amount), parts[0], parts[2])
 }
 
 // NewClaim makes a claim from the share, the time in ms and the profile as JSON. Errors wrap
 // ErrBadClaim.
-func NewClaim(packetID, userID, share, ms, profile string) (Claim, error) {
+func NewClaim(packetID, userID string, index int, amount money.Fen, ms, profile string) (Claim, error) {
 	bad := func(what string, err error) (Claim, error) {
 		return Claim{}, fmt.Errorf("%w of packet %s: %s: %w", ErrBadClaim, packetID, what, err)
 	}
 	if !ValidID(packetID) || userID == "" {
 		return bad("owner", errors.New("no id"))
 	}
-	c := Claim{PacketID: packetID, UserID: userID}
-	var err error
-	if c.ShareIndex, c.Amount, err = DecodeShare(share); err != nil {
+	if err := checkShare(index, amount); err != nil {
 		return bad("share", err)
 	}
+	c := Claim{PacketID: packetID, UserID: userID, ShareIndex: index, Amount: amount}
 	at, err := strconv.ParseInt(ms, 10, 64)
 	if err != nil {
 		return bad("time", err)

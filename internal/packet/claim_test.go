@@ -31,8 +31,7 @@ func TestClaimRoundTrip(t *testing.T) {
 			t.Fatal(err)
 		}
 		// As grab.lua writes it.
-		share := PoolShare{Index: want.ShareIndex, Amount: want.Amount, Sum: money.Max, Best: 7}.AppendText(nil)
-		record := fmt.Sprintf("%s:%d:MARK:%s", share, want.ClaimedAt.UnixMilli(), profile)
+		record := fmt.Sprintf("%d:%d:%d:MARK:%s", want.ShareIndex, want.Amount, want.ClaimedAt.UnixMilli(), profile)
 		got, err := DecodeClaim(want.PacketID, want.UserID, record)
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Fatalf("%q\nread   %+v, %v\nwrote %+v", record, got, err, want)
@@ -42,24 +41,24 @@ func TestClaimRoundTrip(t *testing.T) {
 
 // TestR8_LargestClaim: 2^53-1 is read digit by digit, not through a float.
 func TestR8_LargestClaim(t *testing.T) {
-	c, err := DecodeClaim(somePacket, "u", "999999:9007199254740991:9007199254740991:999999:0:MARK:")
+	c, err := DecodeClaim(somePacket, "u", "999999:9007199254740991:0:MARK:")
 	if err != nil || c.Amount != money.Max || c.ShareIndex != 999_999 {
 		t.Errorf("%+v, %v", c, err)
 	}
 }
 
 func TestDecodeClaimRefuses(t *testing.T) {
-	const good = `0:1:1:0:1700000000000:MARK:{"recipient":"r"}`
+	const good = `0:1:1700000000000:MARK:{"recipient":"r"}`
 	if _, err := DecodeClaim(somePacket, "u", good); err != nil {
 		t.Fatal(err)
 	}
 	for _, tc := range []struct{ packet, user, record string }{
-		{somePacket, "u", ""}, {somePacket, "u", "0:1:1:0:2:M"}, {somePacket, "u", ":1:1:0:2:M:"}, {somePacket, "u", "0::1:0:2:M:"},
-		{somePacket, "u", "0:1:1:0::M:"}, {somePacket, "u", "-1:1:1:0:2:M:"}, {somePacket, "u", "1000000:1:1:0:2:M:"},
-		{somePacket, "u", "0:0:1:0:2:M:"}, {somePacket, "u", "0:-1:1:0:2:M:"}, {somePacket, "u", "0:1.5:1:0:2:M:"},
-		{somePacket, "u", "0:1e3:1:0:2:M:"}, {somePacket, "u", "0:9223372036854775808:1:0:2:M:"}, {somePacket, "u", "0:1:1:0:x:M:"},
-		{somePacket, "u", "0:1:1:0:2:M: "}, {somePacket, "u", "0:1:1:0:2:M:[]"}, {somePacket, "u", "0:1:1:0:2:M:{"},
-		{somePacket, "u", `0:1:1:0:2:M:{"recipient":1}`}, {somePacket, "", good}, {"short", "u", good}, {strings.ToUpper(somePacket), "u", good},
+		{somePacket, "u", ""}, {somePacket, "u", "0:1:2:M"}, {somePacket, "u", ":1:2:M:"}, {somePacket, "u", "0::2:M:"},
+		{somePacket, "u", "0:1::M:"}, {somePacket, "u", "-1:1:2:M:"}, {somePacket, "u", "1000000:1:2:M:"},
+		{somePacket, "u", "0:0:2:M:"}, {somePacket, "u", "0:-1:2:M:"}, {somePacket, "u", "0:1.5:2:M:"},
+		{somePacket, "u", "0:1e3:2:M:"}, {somePacket, "u", "0:9223372036854775808:2:M:"}, {somePacket, "u", "0:1:x:M:"},
+		{somePacket, "u", "0:1:2:M: "}, {somePacket, "u", "0:1:2:M:[]"}, {somePacket, "u", "0:1:2:M:{"},
+		{somePacket, "u", `0:1:2:M:{"recipient":1}`}, {somePacket, "", good}, {"short", "u", good}, {strings.ToUpper(somePacket), "u", good},
 	} {
 		if c, err := DecodeClaim(tc.packet, tc.user, tc.record); !errors.Is(err, ErrBadClaim) {
 			t.Errorf("%q of %q: %+v, %v", tc.record, tc.user, c, err)
@@ -68,9 +67,9 @@ func TestDecodeClaimRefuses(t *testing.T) {
 }
 
 func FuzzDecodeClaim(f *testing.F) {
-	f.Add("u", `0:1:1:0:1700000000000:MARK:{"nickname":"n","recipient":"r"}`)
+	f.Add("u", `0:1:1700000000000:MARK:{"nickname":"n","recipient":"r"}`)
 	f.Add("", "::::")
-	f.Add("u", "0:1:1:0:9223372036854775807:MARK:")
+	f.Add("u", "0:1:9223372036854775807:MARK:")
 	f.Fuzz(func(t *testing.T, user, record string) {
 		c, err := DecodeClaim(somePacket, user, record)
 		if err != nil {
@@ -89,8 +88,7 @@ func FuzzDecodeClaim(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		share := PoolShare{Index: c.ShareIndex, Amount: c.Amount}.AppendText(nil)
-		again, err := DecodeClaim(somePacket, user, fmt.Sprintf("%s:%d:MARK:%s", share, c.ClaimedAt.UnixMilli(), profile))
+		again, err := DecodeClaim(somePacket, user, fmt.Sprintf("%d:%d:%d:MARK:%s", c.ShareIndex, c.Amount, c.ClaimedAt.UnixMilli(), profile))
 		if err != nil || !reflect.DeepEqual(again, c) {
 			t.Errorf("%q: %+v, written again %+v, %v", record, c, again, err)
 		}
@@ -125,22 +123,35 @@ func TestLuckier(t *testing.T) {
 	}
 }
 
-// TestLoader: the counters of a pool after each share.
-func TestLoader(t *testing.T) {
+// TestR8_PackedShares: every share is read as it was packed, up to 2^53-1 fen.
+func TestR8_PackedShares(t *testing.T) {
+	type share struct {
+		index  int
+		amount money.Fen
+	}
 	rapid.Check(t, func(t *rapid.T) {
-		amounts := rapid.SliceOfN(rapid.Int64Range(1, 5), 1, 40).Draw(t, "amounts")
-		var l ShareLoader
-		var sum money.Fen
-		best := Claim{}
-		for i, a := range amounts {
-			sum += money.Fen(a)
-			if c := (Claim{ShareIndex: i, Amount: money.Fen(a)}); Luckier(c, best) {
-				best = c
-			}
-			want := PoolShare{Index: i, Amount: money.Fen(a), Sum: sum, Best: best.ShareIndex}
-			if got := l.Next(money.Fen(a)); got != want || l.Count() != i+1 {
-				t.Fatalf("%+v, want %+v", got, want)
+		want := rapid.SliceOf(rapid.Custom(func(t *rapid.T) share {
+			return share{rapid.IntRange(0, MaxShares-1).Draw(t, "index"), money.Fen(rapid.Int64Range(1, int64(money.Max)).Draw(t, "amount"))}
+		})).Draw(t, "shares")
+		var packed []byte
+		for _, s := range want {
+			packed = AppendShare(packed, s.index, s.amount)
+		}
+		if len(packed) != ShareLen*len(want) {
+			t.Fatalf("%d bytes of %d shares", len(packed), len(want))
+		}
+		for i, s := range want {
+			if index, amount, err := UnpackShare(string(packed), i); index != s.index || amount != s.amount || err != nil {
+				t.Fatalf("share %d: %d, %d, %v, packed %+v", i, index, amount, err, s)
 			}
 		}
+		if _, _, err := UnpackShare(string(packed), len(want)); !errors.Is(err, ErrBadClaim) {
+			t.Fatalf("a share after the last: %v", err)
+		}
 	})
+	for _, bad := range [][]byte{AppendShare(nil, MaxShares, 1), AppendShare(nil, 0, 0), AppendShare(nil, 0, money.Max+1)} {
+		if index, amount, err := UnpackShare(string(bad), 0); !errors.Is(err, ErrBadClaim) {
+			t.Errorf("%x: %d, %d, %v", bad, index, amount, err)
+		}
+	}
 }

@@ -55,9 +55,19 @@ func (c *call) decode(p *Pool) error {
 	if err != nil {
 		return redisError("grab", p.closeIfFenced(c.lane.number, c.seen, err))
 	}
-	if reply, err = c.seen.readCounts(reply); err != nil {
-		return err
+	const counts = 3 // seq, changes, grabs
+	var n [counts]int64
+	at := len(reply) - counts
+	if at < 0 {
+		return fmt.Errorf("%w: grab reply too short", ErrMalformed)
 	}
+	for i := range n {
+		if n[i], err = number(reply, at+i); err != nil {
+			return err
+		}
+	}
+	c.seen.advance(n[0], n[1], n[2])
+	reply = reply[:at]
 	for _, q := range c.batches {
 		q.full = c.full
 		if q.users == 0 {

@@ -146,7 +146,7 @@ func testClosePool(t *testing.T, on setup) {
 		pk := newPacket(t, 2)
 		stage(t, p, pk)
 		k := p.keys.of(pk.ID)
-		if err := runScript(t, p, openScript, pk.ID, []string{k.packet, k.shares, k.staged}, 0, "0:100").Err(); err != nil {
+		if err := runScript(t, p, openScript, pk.ID, []string{k.packet, k.shares, k.staged}, 0, packedHundreds(1)).Err(); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := p.ClosePool(ctx, pk.ID, packet.CloseUnopened); err != nil {

@@ -65,13 +65,13 @@ func (t *positionTracker) readCounts(reply []any) ([]any, error) {
 	if err != nil || len(n) == 0 {
 		return reply[:max(last, 0)], err
 	}
-	var counts [3]int64 // only grab.lua returns the third one, grabs
-	for i := range min(len(n), len(counts)) {
+	var counts [2]int64
+	for i := range counts {
 		if counts[i], err = number(n, i); err != nil {
 			return nil, err
 		}
 	}
-	t.advance(counts[0], counts[1], counts[2])
+	t.advance(counts[0], counts[1], 0)
 	return reply[:last], nil
 }
 

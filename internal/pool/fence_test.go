@@ -184,7 +184,7 @@ func testEveryCallIsRefused(t *testing.T, on setup) {
 				},
 				"answer": func(pass string) error { return answerScript.Run(ctx, p.rdb, append(keys, k.packet), pass, "{}").Err() },
 				"open": func(pass string) error {
-					return openScript.Run(ctx, p.rdb, append(keys, k.packet, k.shares, k.staged), pass, 0, "0:100:100:0").Err()
+					return openScript.Run(ctx, p.rdb, append(keys, k.packet, k.shares, k.staged), pass, 0, packedHundreds(1)).Err()
 				},
 				"reject": func(pass string) error {
 					return rejectScript.Run(ctx, p.rdb, append(keys, k.packet, k.staged), pass, "{}").Err()
@@ -196,7 +196,7 @@ func testEveryCallIsRefused(t *testing.T, on setup) {
 					return closeScript.Run(ctx, p.rdb, append(keys, k.packet, k.shares), pass, "recalled").Err()
 				},
 				"keep": func(pass string) error {
-					return keepScript.Run(ctx, p.rdb, append(keys, k.packet, k.winners), pass, "v", "0:100:100:0:0:conflict:").Err()
+					return keepScript.Run(ctx, p.rdb, append(keys, k.packet, k.winners), pass, "v", "0:100:0:conflict:").Err()
 				},
 				"retire": func(pass string) error {
 					return retireScript.Run(ctx, p.rdb, append(keys, all...), pass, pk.ID, 1000, 1000).Err()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/tinylib/msgp/msgp"
@@ -27,7 +26,7 @@ type grabBatch struct {
 
 	outcome, detail string
 	at              time.Time // claim time of the wins
-	shares          []string
+	shares          string    // packed
 	// ranks are the users' positions among the winners; below 0: position in others.
 	// nil: each user's position is the index.
 	ranks  []int
@@ -101,7 +100,7 @@ func (b *grabBatch) decode(reply []any) error {
 	}
 	b.outcome, b.detail = fields[0], fields[1]
 	if fields[2] != "" {
-		b.shares = strings.Split(fields[2], " ")
+		b.shares = fields[2]
 		ms, err := strconv.ParseInt(fields[3], 10, 64)
 		if err != nil {
 			return fmt.Errorf("%w: claimed at: %w", ErrMalformed, err)
@@ -185,10 +184,10 @@ func (b *grabBatch) resultOf(user string, rank int) (packet.GrabAnswer, error) {
 		return decodeGrabbed(b.id, user, o.outcome, o.detail)
 	case b.full != nil && b.outcome == packet.GrabUnavailable.String():
 		return packet.GrabAnswer{}, b.full
-	case rank >= len(b.shares):
+	case rank >= len(b.shares)/packet.ShareLen:
 		return decodeGrabbed(b.id, user, b.outcome, b.detail)
 	}
-	index, amount, err := packet.DecodeShare(b.shares[rank])
+	index, amount, err := packet.UnpackShare(b.shares, rank)
 	if err != nil {
 		return packet.GrabAnswer{}, err
 	}

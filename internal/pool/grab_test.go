@@ -50,13 +50,12 @@ func testGrabOutcomes(t *testing.T, on setup) {
 		}
 	}
 	broken := func(pk packet.Packet) {
-		if err := p.rdb.LPop(ctx, p.keys.of(pk.ID).shares).Err(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, p.rdb.Set(ctx, p.keys.of(pk.ID).shares, packedHundreds(1), 0).Err())
 	}
-	torn := func(pk packet.Packet) {
-		if err := p.rdb.LSet(ctx, p.keys.of(pk.ID).shares, 0, "0:100").Err(); err != nil {
-			t.Fatal(err)
+	longer := func(pk packet.Packet) { must(t, p.rdb.Append(ctx, p.keys.of(pk.ID).shares, "\x00").Err()) }
+	first := func(index int, amount money.Fen) func(packet.Packet) {
+		return func(pk packet.Packet) {
+			must(t, p.rdb.SetRange(ctx, p.keys.of(pk.ID).shares, 0, string(packet.AppendShare(nil, index, amount))).Err())
 		}
 	}
 	retire := func(pk packet.Packet) {
@@ -103,7 +102,12 @@ func testGrabOutcomes(t *testing.T, on setup) {
 		{"a share is missing", steps{opened, invited, broken}, packet.GrabUnavailable},
 		{"no counter", steps{opened, invited, set("claimed_count", "x")}, packet.GrabUnavailable},
 		{"another counter", steps{opened, invited, set("claimed_count", "1")}, packet.GrabUnavailable},
-		{"a share without totals", steps{opened, invited, torn}, packet.GrabUnavailable},
+		{"no shares", steps{opened, invited, func(pk packet.Packet) { must(t, p.rdb.Del(ctx, p.keys.of(pk.ID).shares).Err()) }},
+			packet.GrabUnavailable},
+		{"a byte too many", steps{opened, invited, longer}, packet.GrabUnavailable},
+		{"a share of nothing", steps{opened, invited, first(0, 0)}, packet.GrabUnavailable},
+		{"a share outside the packet", steps{opened, invited, first(2, 100)}, packet.GrabUnavailable},
+		{"claims without a best one", steps{opened, invited, set("claimed_count", "1"), set("remaining", "1")}, packet.GrabUnavailable},
 		{"no expiry", steps{opened, invited, set("expires_at", "")}, packet.GrabUnavailable},
 
 		{"invited", steps{opened, invited}, packet.GrabWon},
@@ -193,7 +197,7 @@ func testGrabWon(t *testing.T, on setup) {
 	}
 	at := strconv.FormatInt(want.ClaimedAt.UnixMilli(), 10)
 	after := changed(t, p, pk.ID, before, map[string]string{"remaining": "1", "claimed_count": "1", "claimed_amount": "70", "best": "0",
-		"claimed_at": at})
+		"best_amount": "70", "claimed_at": at})
 	if len(after.Claimed) != 0 {
 		t.Errorf("a grab indexed its claim: %q", after.Claimed)
 	}
@@ -207,10 +211,10 @@ func testGrabWon(t *testing.T, on setup) {
 	}
 	record := after.Winners["first"]
 	decoded, err := packet.DecodeClaim(pk.ID, "first", record)
-	if err != nil || !reflect.DeepEqual(decoded, want) || !regexp.MustCompile("^0:70:70:0:"+at+`:[A-Z0-9]{8}:\{`).MatchString(record) {
+	if err != nil || !reflect.DeepEqual(decoded, want) || !regexp.MustCompile("^0:70:"+at+`:[A-Z0-9]{8}:\{`).MatchString(record) {
 		t.Errorf("record %q", record)
 	}
-	if !slices.Equal(after.Shares, []string{"1:130:200:1"}) || len(after.Winners) != 1 {
+	if !slices.Equal(after.Shares, []string{"1:130"}) || len(after.Winners) != 1 {
 		t.Errorf("shares %v, winners %v", after.Shares, after.Winners)
 	}
 	encoded, err := json.Marshal(profile)
@@ -219,7 +223,8 @@ func testGrabWon(t *testing.T, on setup) {
 	}
 	wantEntry := []string{"app=shop", "at=" + at, "epoch=1", "kind=claims", "last=0", "packet_id=" + pk.ID, "profiles=\x81\x01\xd9" +
 		string([]byte{byte(len(encoded))}) + string(encoded),
-		"seq=" + strconv.FormatInt(epochOf(t, p, packet.Lane(pk.ID, p.Lanes())).Seq, 10), "shares=0:70:70:0", "users=\x91\xa5first"}
+		"seq=" + strconv.FormatInt(epochOf(t, p, packet.Lane(pk.ID, p.Lanes())).Seq, 10),
+		"shares=" + string(packet.AppendShare(nil, 0, 70)), "users=\x91\xa5first"}
 	if len(after.HandOffs) != 2 || !slices.Equal(after.HandOffs[1], wantEntry) {
 		t.Errorf("hand-offs %v, want %v", after.HandOffs, wantEntry)
 	}
@@ -229,7 +234,7 @@ func testGrabWon(t *testing.T, on setup) {
 		t.Errorf("last share: %+v", last)
 	}
 	after = changed(t, p, pk.ID, after, map[string]string{"remaining": "0", "claimed_count": "2", "claimed_amount": "200",
-		"best": "1", "claimed_at": strconv.FormatInt(last.Claim.ClaimedAt.UnixMilli(), 10)})
+		"best": "1", "best_amount": "130", "claimed_at": strconv.FormatInt(last.Claim.ClaimedAt.UnixMilli(), 10)})
 	if !slices.Equal(after.Order, []string{"first", "second"}) || len(after.Claimed) != 1 {
 		t.Errorf("order %q, claims by user %q", after.Order, after.Claimed)
 	}

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
+	"unicode/utf8"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/tinylib/msgp/msgp"
@@ -30,15 +30,15 @@ func (b Batch) Empty() bool { return len(b.HandOffs) == 0 && len(b.Undecodable) 
 type Undecodable struct {
 	EntryID string
 	Lane    int
-	Values  map[string]any // the undecoded fields, unchanged
+	Values  map[string]any // the undecoded fields; bytes that are no text are escaped
 	Err     error          // wraps ErrMalformed or packet.ErrBadClaim
 }
 
 // Kinds and fields of entries, as the scripts write them:
 //
 //	create.lua  kind created, packet JSON, created_at, opens_at, expires_at in ms
-//	grab.lua    kind claims, packet_id, app, shares separated by blanks, at in ms, users in
-//	            the order of shares as a MessagePack array, profiles as a MessagePack map
+//	grab.lua    kind claims, packet_id, app, packed shares, at in ms, users in the order
+//	            of shares as a MessagePack array, profiles as a MessagePack map
 //	            from position in users (from 1) to JSON, or empty, last (1 when the packet's
 //	            last share is among them), epoch of the lane and seq of the first claim; each
 //	            further claim has the next seq (epoch and seq are missing in old entries)
@@ -71,7 +71,7 @@ func decodeBatch(lane int, messages []redis.XMessage) (b Batch, deleted []string
 func decodeEntry(lane int, m redis.XMessage) (h packet.HandOff, ok bool, bad *Undecodable) {
 	h.EntryID = m.ID
 	rejectEntry := func(err error) (packet.HandOff, bool, *Undecodable) {
-		return packet.HandOff{}, false, &Undecodable{EntryID: m.ID, Lane: lane, Values: m.Values, Err: err}
+		return packet.HandOff{}, false, &Undecodable{EntryID: m.ID, Lane: lane, Values: readable(m.Values), Err: err}
 	}
 	switch kind := m.Values[fieldKind]; kind {
 	case "created":
@@ -97,6 +97,19 @@ func decodeEntry(lane int, m redis.XMessage) (h packet.HandOff, ok bool, bad *Un
 	default:
 		return rejectEntry(fmt.Errorf("%w: kind %q", ErrMalformed, kind))
 	}
+}
+
+// readable returns fields as text without loss, for the JSON of the quarantine: values that are no
+// UTF-8 as Go strings in quotes.
+func readable(values map[string]any) map[string]any {
+	out := make(map[string]any, len(values))
+	for name, value := range values {
+		if s, is := value.(string); is && !utf8.ValidString(s) {
+			value = strconv.Quote(s)
+		}
+		out[name] = value
+	}
+	return out
 }
 
 func decodeCreated(values map[string]any) (packet.Packet, error) {
@@ -143,19 +156,23 @@ func decodeClaims(lane int, m redis.XMessage, h *packet.HandOff) (bad *Undecodab
 	if err != nil {
 		return nil, err
 	}
-	shares := strings.Split(field("shares"), " ")
-	if len(shares) != len(users) {
-		return nil, fmt.Errorf("%w: %d shares for %d users", ErrMalformed, len(shares), len(users))
+	shares := field("shares")
+	if len(shares) != packet.ShareLen*len(users) {
+		return nil, fmt.Errorf("%w: %d bytes of shares for %d users", ErrMalformed, len(shares), len(users))
 	}
 	h.App = field("app")
 	epoch, seq := decodeSeq(field("epoch"), field("seq"))
-	for i, share := range shares {
-		claim, err := packet.NewClaim(id, users[i], share, field("at"), profiles[i+1])
+	for i, user := range users {
+		index, amount, err := packet.UnpackShare(shares, i)
+		var claim packet.Claim
+		if err == nil {
+			claim, err = packet.NewClaim(id, user, index, amount, field("at"), profiles[i+1])
+		}
 		if err != nil {
 			if bad == nil {
 				bad = &Undecodable{EntryID: m.ID, Lane: lane, Values: map[string]any{"packet_id": id, "at": field("at")}, Err: err}
 			}
-			bad.Values["claim:"+users[i]] = share + " " + profiles[i+1]
+			bad.Values["claim:"+user] = fmt.Sprintf("%d:%d %s", index, amount, profiles[i+1])
 			continue
 		}
 		if epoch > 0 {

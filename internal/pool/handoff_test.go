@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"hongbao/internal/money"
 	"hongbao/internal/packet"
 )
 
@@ -85,8 +86,15 @@ func testReadBadEntries(t *testing.T, on setup) {
 	p := on.openFresh(t)
 	h := handoffs(t, p)
 	pk := newPacket(t, 2)
+	shares := func(amounts ...money.Fen) string {
+		var packed []byte
+		for i, a := range amounts {
+			packed = packet.AppendShare(packed, i, a)
+		}
+		return string(packed)
+	}
 	claims := func(fields ...string) map[string]string {
-		m := map[string]string{"kind": "claims", "packet_id": pk.ID, "app": "shop", "at": "1700000000000", "shares": "0:5:5:0",
+		m := map[string]string{"kind": "claims", "packet_id": pk.ID, "app": "shop", "at": "1700000000000", "shares": shares(5),
 			"users": "\x91\xa1u", "profiles": "\x80", "last": "0"}
 		for i := 0; i < len(fields); i += 2 {
 			m[fields[i]] = fields[i+1]
@@ -117,9 +125,9 @@ func testReadBadEntries(t *testing.T, on setup) {
 		{"profiles that are no map", claims("profiles", "u"), all, ErrMalformed},
 		{"a profile that is no text", claims("profiles", "\x81\x01\x01"), all, ErrMalformed},
 		{"a profile without position", claims("profiles", "\x81\xa1x\xa1y"), all, ErrMalformed},
-		{"a share of nothing", claims("shares", "0:5:5:0 1:0:5:0", "users", "\x92\xa1u\xa1v"), []string{"at", "claim:v", "packet_id"},
+		{"a share of nothing", claims("shares", shares(5, 0), "users", "\x92\xa1u\xa1v"), []string{"at", "claim:v", "packet_id"},
 			packet.ErrBadClaim},
-		{"a profile that is no JSON", claims("shares", "0:5:5:0 1:1:6:0", "users", "\x92\xa1u\xa1v", "profiles", "\x81\x02\xa1{"),
+		{"a profile that is no JSON", claims("shares", shares(5, 1), "users", "\x92\xa1u\xa1v", "profiles", "\x81\x02\xa1{"),
 			[]string{"at", "claim:v", "packet_id"}, packet.ErrBadClaim},
 	} {
 		t.Run(c.name, func(t *testing.T) {

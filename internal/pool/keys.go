@@ -103,7 +103,7 @@ func hashSlot(tag string) int {
 // packetKeys are the keys of one packet and of its lane.
 type packetKeys struct {
 	packet   string // hash; a tombstone after retiring
-	shares   string // list of shares (packet.PoolShare), taken from the left
+	shares   string // string of packed shares (packet.ShareLen), taken from the left
 	winners  string // hash: user id -> claim record
 	eligible string // set of user ids
 	wins     string // set of users who have won in a packet of the same campaign; only of campaign packets

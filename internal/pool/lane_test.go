@@ -98,9 +98,9 @@ func testBatch(t *testing.T, on setup) {
 	}
 	at := strconv.FormatInt(got[0].Claim.ClaimedAt.UnixMilli(), 10)
 	changed(t, p, open1.ID, before1, map[string]string{"remaining": "0", "claimed_count": "2", "claimed_amount": "200", "best": "0",
-		"claimed_at": at})
+		"best_amount": "100", "claimed_at": at})
 	changed(t, p, open2.ID, before2, map[string]string{"remaining": "1", "claimed_count": "1", "claimed_amount": "100", "best": "0",
-		"claimed_at": at})
+		"best_amount": "100", "claimed_at": at})
 	unchanged(t, p, funding.ID, beforeF)
 	// One entry for all winners of a packet.
 	entries := dump(t, p, open1.ID).HandOffs

@@ -175,9 +175,9 @@ func TestLostReply(t *testing.T) {
 			if err := p.OpenPool(ctx, pk.ID, hundreds(openChunk+1), nil); err != nil {
 				return nil, err
 			}
-			n, err := direct.rdb.LLen(ctx, direct.keys.of(pk.ID).shares).Result()
+			n, err := direct.rdb.StrLen(ctx, direct.keys.of(pk.ID).shares).Result()
 			return n, err
-		}, want: int64(openChunk + 1)},
+		}, want: int64(packet.ShareLen * (openChunk + 1))},
 		{name: "reject", script: rejectScript, make: staged, call: func(pk packet.Packet) (any, error) {
 			return nil, p.Reject(ctx, pk.ID, packet.Failure{Code: "declined"})
 		}},

@@ -1,16 +1,16 @@
 #!lua
 -- open.lua loads one chunk of shares, and opens the packet with the last one (R7). It
--- appends only at the end of the list, so chunks may be repeated, also by several
+-- appends only where the loaded shares end, so chunks may be repeated, also by several
 -- loaders.
 --
 -- KEYS[1] epoch of the lane
 -- KEYS[2] packet hash
--- KEYS[3] shares, list of "<index>:<amount>:<sum>:<best>", taken from the left (grab.lua)
+-- KEYS[3] shares, string of packed shares of 10 bytes (grab.lua)
 -- KEYS[4] staged packets of the lane; an open one is in MySQL
 --
--- ARGV[1]  fencing token of the caller (epoch.go)
--- ARGV[2]  offset: index of the first share of this chunk
--- ARGV[+1] one share "<index>:<amount>:<sum>:<best>"
+-- ARGV[1] fencing token of the caller (epoch.go)
+-- ARGV[2] offset: index of the first share of this chunk
+-- ARGV[3] the packed shares of this chunk
 --
 -- Returns {outcome, shares loaded, counts (epoch.go)}. Outcomes: loading (continue at
 -- the number of shares loaded); done (open, or any later state); gone; excess (more
@@ -29,14 +29,13 @@ local state, count = f[1], tonumber(f[2])
 if not state then return {'gone', 0, {}} end
 if f[3] or (state ~= 'funding' and state ~= 'opening') then return {'done', 0, {}} end
 
-local loaded = redis.call('LLEN', KEYS[3])
+local loaded, chunk = redis.call('STRLEN', KEYS[3]) / 10, #ARGV[3] / 10
 if loaded ~= tonumber(ARGV[2]) then return {'loading', loaded, {}} end
-if loaded + #ARGV - 2 > count then return {'excess', loaded, {}} end
+if loaded + chunk > count or chunk ~= math.floor(chunk) then return {'excess', loaded, {}} end
 
 if state == 'funding' then redis.call('HSET', KEYS[2], 'state', 'opening') end
-for from = 3, #ARGV, 1000 do
-  loaded = redis.call('RPUSH', KEYS[3], unpack(ARGV, from, math.min(from + 999, #ARGV)))
-end
+if chunk > 0 then redis.call('APPEND', KEYS[3], ARGV[3]) end
+loaded = loaded + chunk
 if loaded < count then return {'loading', loaded, changed()} end
 redis.call('HSET', KEYS[2], 'state', 'open')
 local app, sender = f[4], f[5]

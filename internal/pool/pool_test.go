@@ -220,8 +220,7 @@ func dump(t testing.TB, p *Pool, id string) state {
 	var err error
 	s.Hash, err = p.rdb.HGetAll(ctx, keys.packet).Result()
 	fail(err)
-	s.Shares, err = p.rdb.LRange(ctx, keys.shares, 0, -1).Result()
-	fail(err)
+	s.Shares = freeShares(t, p, id)
 	s.Winners, err = p.rdb.HGetAll(ctx, keys.winners).Result()
 	fail(err)
 	s.Eligible, err = p.rdb.SMembers(ctx, keys.eligible).Result()
@@ -269,6 +268,34 @@ func dump(t testing.TB, p *Pool, id string) state {
 		}
 	}
 	return s
+}
+
+// freeShares returns the packed shares of a packet that are not taken, as "<index>:<amount>".
+func freeShares(t testing.TB, p *Pool, id string) []string {
+	t.Helper()
+	keys := p.keys.of(id)
+	packed, err := p.rdb.GetRange(t.Context(), keys.shares, 0, -1).Result()
+	must(t, err)
+	taken, _ := p.rdb.HGet(t.Context(), keys.packet, "claimed_count").Int()
+	free := []string{}
+	for i := taken; i < (len(packed)+packet.ShareLen-1)/packet.ShareLen; i++ {
+		index, amount, err := packet.UnpackShare(packed, i)
+		if err != nil {
+			free = append(free, err.Error())
+			continue
+		}
+		free = append(free, fmt.Sprintf("%d:%d", index, amount))
+	}
+	return free
+}
+
+// packedHundreds returns n packed shares of 100 fen.
+func packedHundreds(n int) string {
+	var b []byte
+	for i := range n {
+		b = packet.AppendShare(b, i, 100)
+	}
+	return string(b)
 }
 
 // unchanged fails unless the packet has the state before.

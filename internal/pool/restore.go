@@ -42,6 +42,7 @@ const (
 	kindList      = "list"
 	kindSet       = "set"
 	kindZset      = "zset"
+	kindString    = "string"
 	kindTombstone = "tombstone"
 	kindRetired   = "retired"
 )
@@ -118,7 +119,7 @@ func (p *Pool) Restore(ctx context.Context, epoch int64, r packet.RebuildInput, 
 	}
 	lane := packet.Lane(r.ID, p.cfg.Lanes)
 	f := &packetRestore{pool: p, keys: keys, epochKey: p.keys.epoch(lane), epoch: epoch, packet: r,
-		loader: packet.ResumeLoader(r.ClaimedAmount, best(r), r.BestAmount), withoutShare: map[string]packet.Claim{}}
+		withoutShare: map[string]packet.Claim{}}
 	for _, c := range r.ShareConflicts {
 		f.withoutShare[c.UserID] = c
 	}
@@ -164,14 +165,14 @@ type packetRestore struct {
 	epochKey string
 	epoch    int64
 	packet   packet.RebuildInput
-	loader   packet.ShareLoader
 
-	free, claimed, parts int // elements of shares, claims in winners, elements of order
+	free, claimed, parts int // free shares, claims in winners, elements of order
 	sum                  money.Fen
 	withoutShare         map[string]packet.Claim // claims without a share by user, not yet found among the shares
 }
 
-// write adds elements to a key; before is the number of elements in a list.
+// write adds elements to a key; before is the number of elements in a list, or of bytes in a string, which
+// is one element.
 func (f *packetRestore) write(ctx context.Context, key, kind string, before int, elements []any) error {
 	for from := 0; from < len(elements); from += 2 * restorePart { // even: pairs stay together
 		part := elements[from:min(from+2*restorePart, len(elements))]
@@ -208,18 +209,20 @@ func (f *packetRestore) writeHeader(ctx context.Context) error {
 	return f.write(ctx, f.keys.eligible, kindSet, 0, guests)
 }
 
-// writeShares writes some shares: free ones to the list, claimed ones to the winners.
+// writeShares writes some shares: claimed ones to the winners, free ones to the packed shares. There the
+// claimed ones come first, as zero bytes: nobody reads them.
 func (f *packetRestore) writeShares(ctx context.Context, shares []packet.Share) error {
-	var free, winners, members, order []any
+	var winners, members, order []any
+	var free []byte
 	var users []string
 	before := f.claimed
 	for _, s := range shares {
 		if s.Claim == nil {
-			free = append(free, string(f.loader.NextOf(s.Index, s.Amount).AppendText(nil)))
+			free = packet.AppendShare(free, s.Index, s.Amount)
 			continue
 		}
 		f.sum += s.Amount
-		record, err := claimRecord(*s.Claim, f.share(*s.Claim), restoredMark)
+		record, err := claimRecord(*s.Claim, restoredMark)
 		if err != nil {
 			return err
 		}
@@ -233,8 +236,8 @@ func (f *packetRestore) writeShares(ctx context.Context, shares []packet.Share) 
 		part := users[from:min(from+orderPart, len(users))]
 		order = append(order, strconv.Itoa(before+from)+":"+string(packUsers(part)))
 	}
-	if f.packet.Stored == packet.StatusOpen && !f.packet.Withheld { // a closing packet needs no free shares
-		if err := f.write(ctx, f.keys.shares, kindList, f.free, free); err != nil {
+	if len(free) > 0 && f.packet.Stored == packet.StatusOpen && !f.packet.Withheld { // a closing packet needs no free shares
+		if err := f.write(ctx, f.keys.shares, kindString, packet.ShareLen*(f.packet.ClaimedCount+f.free), []any{free}); err != nil {
 			return err
 		}
 	}
@@ -247,17 +250,12 @@ func (f *packetRestore) writeShares(ctx context.Context, shares []packet.Share) 
 	if err := f.write(ctx, f.keys.claimed, kindZset, 0, members); err != nil {
 		return err
 	}
-	f.free, f.claimed, f.parts = f.free+len(free), f.claimed+len(users), f.parts+len(order)
+	f.free, f.claimed, f.parts = f.free+len(free)/packet.ShareLen, f.claimed+len(users), f.parts+len(order)
 	return nil
 }
 
-// share returns the share of a claim, with the sum of the claims up to it.
-func (f *packetRestore) share(c packet.Claim) packet.PoolShare {
-	return packet.PoolShare{Index: c.ShareIndex, Amount: c.Amount, Sum: f.sum, Best: best(f.packet)}
-}
-
 // claimRecord returns a claim record as grab.lua writes it.
-func claimRecord(c packet.Claim, share packet.PoolShare, mark string) (string, error) {
+func claimRecord(c packet.Claim, mark string) (string, error) {
 	profile := ""
 	if c.Profile != (packet.Profile{}) {
 		encoded, err := json.Marshal(c.Profile)
@@ -266,7 +264,7 @@ func claimRecord(c packet.Claim, share packet.PoolShare, mark string) (string, e
 		}
 		profile = string(encoded)
 	}
-	return fmt.Sprintf("%s:%d:%s:%s", share.AppendText(nil), c.ClaimedAt.UnixMilli(), mark, profile), nil
+	return fmt.Sprintf("%d:%d:%d:%s:%s", c.ShareIndex, c.Amount, c.ClaimedAt.UnixMilli(), mark, profile), nil
 }
 
 func packUsers(users []string) []byte {
@@ -289,7 +287,7 @@ func (f *packetRestore) finish(ctx context.Context) error {
 	}
 	var records []any // of users without a share (R10)
 	for _, c := range f.withoutShare {
-		record, err := claimRecord(c, f.share(c), conflictMark)
+		record, err := claimRecord(c, conflictMark)
 		if err != nil {
 			return err
 		}
@@ -335,7 +333,7 @@ func packetFields(r packet.RebuildInput) ([]any, error) {
 		"busy_until", r.CreatedAt.UnixMilli(), "holder", "",
 	}
 	if r.ClaimedCount > 0 {
-		fields = append(fields, "best", best(r), "claimed_at", r.LastClaimedAt.UnixMilli())
+		fields = append(fields, "best", best(r), "best_amount", int64(r.BestAmount), "claimed_at", r.LastClaimedAt.UnixMilli())
 	}
 	if state == packet.PoolClosing {
 		fields = append(fields, "reason", string(r.Reason))

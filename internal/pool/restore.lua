@@ -6,9 +6,10 @@
 -- KEYS[2] key to write
 --
 -- ARGV[1]  epoch of the caller, in which the fence is closed
--- ARGV[2]  kind of the key: hash, list, set, zset, tombstone (a hash that is written only
---          when the key is missing), or retired (a hash that replaces the existing one)
--- ARGV[3]  of a list: number of elements before this part; else 0
+-- ARGV[2]  kind of the key: hash, list, set, zset, string, tombstone (a hash that is written
+--          only when the key is missing), or retired (a hash that replaces the existing one)
+-- ARGV[3]  of a list: number of elements before this part; of a string: number of bytes
+--          before it; else 0
 -- ARGV[4]  expiry of the key in ms, or 0: none
 -- ARGV[+1] one element; of a hash name and value, of a zset score and member
 --
@@ -30,6 +31,10 @@ if kind == 'list' then
 end
 
 if replaces then redis.call('DEL', KEYS[2]) end
+if kind == 'string' then
+  redis.call('SETRANGE', KEYS[2], ARGV[3], ARGV[5])
+  return 1
+end
 local write = ({hash = 'HSET', list = 'RPUSH', set = 'SADD', zset = 'ZADD'})[kind]
 for from = 5, #ARGV, 1000 do
   redis.call(write, KEYS[2], unpack(ARGV, from, math.min(from + 999, #ARGV)))

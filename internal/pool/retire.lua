@@ -54,7 +54,7 @@ while n < tonumber(ARGV[4]) do
   local users = cmsgpack.unpack(string.sub(part, string.find(part, ':', 1, true) + 1))
   local members = {}
   for i, record in ipairs(redis.call('HMGET', KEYS[4], unpack(users))) do
-    local at = record and string.match(record, '^%d+:%d+:%d+:%d+:(%d+):') or '0'
+    local at = record and string.match(record, '^%d+:%d+:(%d+):') or '0'
     members[i] = app .. '\0' .. users[i] .. '\0' .. string.format('%015.0f', at) .. '\0' .. ARGV[2]
   end
   redis.call('ZREM', KEYS[8], unpack(members))

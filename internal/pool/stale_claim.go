@@ -19,7 +19,7 @@ func (p *Pool) KeepStaleClaim(ctx context.Context, c packet.Claim) (packet.Claim
 	if err != nil {
 		return packet.Claim{}, packet.StaleGone, nil //nolint:nilerr // an invalid id has no pool
 	}
-	record, err := claimRecord(c, packet.PoolShare{Index: c.ShareIndex, Amount: c.Amount, Sum: c.Amount, Best: c.ShareIndex}, conflictMark)
+	record, err := claimRecord(c, conflictMark)
 	if err != nil {
 		return packet.Claim{}, "", fmt.Errorf("keep claim of packet %s: %w", c.PacketID, err)
 	}
@@ -43,7 +43,7 @@ func (p *Pool) KeepStaleClaim(ctx context.Context, c packet.Claim) (packet.Claim
 		return packet.Claim{}, "", err
 	case known.ShareIndex != c.ShareIndex || known.Amount != c.Amount:
 		return known, packet.StaleOther, nil
-	case strings.SplitN(record, ":", 7)[5] == conflictMark:
+	case strings.SplitN(record, ":", 5)[3] == conflictMark:
 		return known, packet.StaleKept, nil
 	}
 	return known, packet.StaleRepeated, nil

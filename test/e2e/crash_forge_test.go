@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"database/sql"
+	"encoding/binary"
 	"fmt"
 	"strings"
 	"testing"
@@ -186,8 +187,12 @@ func shareConflict(t *testing.T, c *crashes, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	parts := strings.SplitN(record, ":", 6) // the share has four parts, then follows the time
-	l.forgeClaim(t, r, stream, name+"-too-late", strings.Join(parts[:4], ":"), parts[4])
+	var index, amount int64
+	at := strings.SplitN(record, ":", 4)[2]
+	if _, err := fmt.Sscanf(record, "%d:%d:", &index, &amount); err != nil {
+		t.Fatal(err)
+	}
+	l.forgeClaim(t, r, stream, name+"-too-late", packedShare(index, amount), at)
 	l.conflictVoided(t, name)
 }
 
@@ -205,13 +210,18 @@ func staleClaim(t *testing.T, c *crashes, name string) {
 	}
 	l.grabbed(t, name+"-b") // from the rebuilt lane
 	amount := count(t, c.mysql(t), "SELECT amount FROM shares WHERE packet_id = ? AND share_index = 2", l.id)
-	l.forgeClaim(t, r, stream, name+"-stale", fmt.Sprintf("2:%d:%d:0", amount, amount), fmt.Sprint(time.Now().UnixMilli()), "epoch", "1",
+	l.forgeClaim(t, r, stream, name+"-stale", packedShare(2, int64(amount)), fmt.Sprint(time.Now().UnixMilli()), "epoch", "1",
 		"seq", "2")
 	l.conflictVoided(t, name)
 }
 
+// packedShare returns a share as a hand-off has it: index (3 bytes) and amount (7 bytes), big-endian.
+func packedShare(index, amount int64) []byte {
+	return append(binary.BigEndian.AppendUint32(nil, uint32(index))[1:], binary.BigEndian.AppendUint64(nil, uint64(amount))[1:]...)
+}
+
 // forgeClaim adds the hand-off of a claim.
-func (l *packetLife) forgeClaim(t *testing.T, r *redis.Client, stream, user, share, at string, more ...any) {
+func (l *packetLife) forgeClaim(t *testing.T, r *redis.Client, stream, user string, share []byte, at string, more ...any) {
 	t.Helper()
 	forged := append([]any{"kind", "claims", "packet_id", l.id, "app", "", "shares", share, "at", at,
 		"users", "\x91\xd9" + string([]byte{byte(len(user))}) + user, "profiles", "\x80", "last", "0"}, more...)
