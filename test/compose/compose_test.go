@@ -199,6 +199,7 @@ func TestCompose(t *testing.T) {
 
 	p.prometheus()
 	p.secrets()
+	p.changedPassword()
 }
 
 // prometheus starts Prometheus alone of its profile and waits until it reads metrics of API and worker.
@@ -263,6 +264,24 @@ func (p *project) secrets() {
 		p.t.Errorf("the public key: %v", err)
 	}
 	p.vars["HB_APP_KEY"] = mine
+}
+
+// changedPassword starts with another password than the data in MySQL has: it ends with the reason.
+// With the old one everything is there again.
+func (p *project) changedPassword() {
+	p.must("down")
+	was := p.vars["HB_MYSQL_PASSWORD"]
+	p.vars["HB_MYSQL_PASSWORD"] = "another0123456789abcdef"
+	if out, err := p.compose("up", "--detach", "--wait"); err == nil {
+		p.t.Errorf("MySQL has another password:\n%s", last(out, 20))
+	}
+	if logs := p.must("logs", "--no-color", "migrate"); !strings.Contains(logs, "Access denied") {
+		p.t.Errorf("no word about the password:\n%s", last(logs, 20))
+	}
+	p.must("down")
+	p.vars["HB_MYSQL_PASSWORD"] = was
+	p.up()
+	p.readBack()
 }
 
 // variables are those of .env.example, with ports that are free and public secrets taken.
