@@ -1,13 +1,9 @@
 package main
 
-import "context"
-
-// appsConfig holds the settings of `hongbao apps create`.
-type appsConfig struct {
-	MySQLDSN Secret
-	ID       string
-	Name     string
-}
+import (
+	"cmp"
+	"context"
+)
 
 func appsCommand() command {
 	return command{
@@ -25,7 +21,7 @@ exists, and changes nothing. "hongbao keys create --role app" creates its keys.`
 					if err := argument(kindAppID, t.args[0]); err != nil {
 						return err
 					}
-					return createApp(ctx, appsConfig{MySQLDSN: t.config.secret("mysql-dsn"), ID: t.args[0], Name: t.config.text("name")}, t.out)
+					return createApp(ctx, t.config.secret("mysql-dsn"), t.args[0], cmp.Or(t.config.text("name"), t.args[0]), t.out)
 				},
 			},
 			{

@@ -77,6 +77,11 @@ type config struct {
 	values  map[string]string // by flag
 }
 
+// String, GoString and LogValue display no value: some are secret.
+func (c config) String() string       { return "settings of " + c.command }
+func (c config) GoString() string     { return c.String() }
+func (c config) LogValue() slog.Value { return slog.StringValue(c.String()) }
+
 // addSettings declares the flags of a command from the table of settings.
 func addSettings(flags *pflag.FlagSet, command string) {
 	for _, s := range settingsOf(command) {

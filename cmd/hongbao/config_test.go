@@ -226,8 +226,8 @@ func TestSecrets(t *testing.T) {
 	}
 	secret := c.secret("mysql-dsn")
 	var out bytes.Buffer
-	slog.New(slog.NewJSONHandler(&out, nil)).Info("started", slog.Any("dsn", secret), slog.Any("config", apiConfig{MySQLDSN: secret}))
-	_, _ = fmt.Fprintf(&out, "%v %+v %#v %s %q", secret, apiConfig{MySQLDSN: secret}, secret, secret, secret)
+	slog.New(slog.NewJSONHandler(&out, nil)).Info("started", slog.Any("dsn", secret), slog.Any("config", c))
+	_, _ = fmt.Fprintf(&out, "%v %+v %#v %s %q", secret, c, secret, secret, secret)
 	encoded, err := json.Marshal(secret)
 	if err != nil {
 		t.Fatal(err)
@@ -274,8 +274,8 @@ func TestRedisConfig(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", command, got, want)
 		}
 		var out bytes.Buffer
-		slog.New(slog.NewJSONHandler(&out, nil)).Info("started", slog.Any("config", apiConfig{Redis: got}))
-		_, _ = fmt.Fprintf(&out, "%v %+v %#v", got, apiConfig{Redis: got}, poolConfig{Redis: got})
+		slog.New(slog.NewJSONHandler(&out, nil)).Info("started", slog.Any("config", got))
+		_, _ = fmt.Fprintf(&out, "%v %+v %#v", got, c, poolConfig{Redis: got})
 		if strings.Contains(out.String(), "s3cret") {
 			t.Errorf("a secret is shown: %s", &out)
 		}

@@ -130,8 +130,9 @@ func (d *doctor) checkProvider(ctx context.Context) {
 		return
 	}
 	address := d.config.text("provider-url")
-	pay, err := provider.NewSandbox(provider.SandboxConfig{BaseURL: address, APIKey: d.config.secret("provider-key").Reveal(),
-		Account: d.config.text("provider-account"), Timeout: d.timeout})
+	sandbox := d.config.sandbox()
+	sandbox.Timeout = d.timeout
+	pay, err := provider.NewSandbox(sandbox)
 	if err != nil {
 		d.add("provider", verdictWrong, "Correct HONGBAO_PROVIDER_URL and HONGBAO_PROVIDER_KEY.", "%v", err)
 		return

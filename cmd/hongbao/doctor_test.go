@@ -168,14 +168,14 @@ func TestDoctor(t *testing.T) {
 	w.expect(exitFailed, "workers", verdictWrong, "No worker polls: hongbao activity, hongbao workflow, hongbao-drain activity",
 		"hongbao worker")
 
+	c, err := read(t, cmdWorker, map[string]string{"HONGBAO_REDIS_ADDR": w.redis.Addr, "HONGBAO_MYSQL_DSN": w.dsn.Reveal(),
+		"HONGBAO_SEED_KEY":         hex.EncodeToString(append([]byte{7}, make([]byte, 31)...)),
+		"HONGBAO_TEMPORAL_ADDRESS": w.temporal.Addr, "HONGBAO_TEMPORAL_NAMESPACE": w.namespace,
+		"HONGBAO_PROVIDER_URL": w.provider, "HONGBAO_PROVIDER_KEY": harness.ProviderKey})
+	w.check(err)
 	ctx, end := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() {
-		ended <- runWorker(ctx, workerConfig{Redis: pool.Config{Addr: w.redis.Addr, Lanes: pool.DefaultLanes}, MySQLDSN: w.dsn,
-			SeedKey:  Secret{hex.EncodeToString(append([]byte{7}, make([]byte, 31)...))},
-			Temporal: temporalConfig{Address: w.temporal.Addr, Namespace: w.namespace}, ProviderURL: w.provider,
-			ProviderKey: Secret{harness.ProviderKey}, ReconcileAt: "04:10"}, slog.New(slog.DiscardHandler))
-	}()
+	go func() { ended <- runWorker(ctx, c, slog.New(slog.DiscardHandler)) }()
 	t.Cleanup(func() {
 		end()
 		if err := <-ended; err != nil {

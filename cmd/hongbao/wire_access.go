@@ -31,19 +31,16 @@ func newApp(id, name string) access.App {
 	return access.App{ID: id, Name: name, Salt: salt}
 }
 
-func createApp(ctx context.Context, cfg appsConfig, out io.Writer) error {
-	if cfg.Name == "" {
-		cfg.Name = cfg.ID
-	}
-	return withStore(ctx, cfg.MySQLDSN, func(db *store.Store) error {
-		err := db.CreateApp(ctx, newApp(cfg.ID, cfg.Name))
+func createApp(ctx context.Context, dsn Secret, id, name string, out io.Writer) error {
+	return withStore(ctx, dsn, func(db *store.Store) error {
+		err := db.CreateApp(ctx, newApp(id, name))
 		if errors.Is(err, store.ErrConflict) {
-			return fmt.Errorf("app %s exists already and was not changed: %w", cfg.ID, err)
+			return fmt.Errorf("app %s exists already and was not changed: %w", id, err)
 		}
 		if err != nil {
-			return fmt.Errorf("create app %s: %w", cfg.ID, err)
+			return fmt.Errorf("create app %s: %w", id, err)
 		}
-		_, err = fmt.Fprintf(out, "App %s is created. Its first key: hongbao keys create --role app --app %s --reason ...\n", cfg.ID, cfg.ID)
+		_, err = fmt.Fprintf(out, "App %s is created. Its first key: hongbao keys create --role app --app %s --reason ...\n", id, id)
 		return err
 	})
 }

@@ -15,19 +15,24 @@ import (
 	"hongbao/worker"
 )
 
+func apiCommand() command {
+	return command{use: "api", short: "Serve the HTTP API on a public and a staff listener", as: local(cmdAPI),
+		run: func(ctx context.Context, t *call) error { return runAPI(ctx, t.config, t.config.logger(t.notes)) }}
+}
+
 // runAPI runs the API until ctx ends. It listens before it connects to MySQL and Redis: while it waits for them, /livez,
 // /readyz and responses with 503 show that the process runs.
-func runAPI(ctx context.Context, cfg apiConfig, logger *slog.Logger) error {
+func runAPI(ctx context.Context, c config, logger *slog.Logger) error {
 	slog.SetDefault(logger)
-	if err := armFailpoints(ctx, cfg.FailpointDir, logger); err != nil {
+	if err := armFailpoints(ctx, c.text("crash-points"), logger); err != nil {
 		return err
 	}
-	starting, err := api.NewStarting(ctx, cfg.Listen, cfg.StaffListen)
+	starting, err := api.NewStarting(ctx, c.text("listen"), c.text("staff-listen"))
 	if err != nil {
 		return err
 	}
 	defer starting.Close()
-	err = serveAPI(ctx, cfg, starting, logger)
+	err = serveAPI(ctx, c, starting, logger)
 	if err != nil && ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
 		logger.InfoContext(ctx, "api stops while it starts", slog.Any("cause", context.Cause(ctx)))
 		return nil // an interrupted start is no failure
@@ -36,27 +41,33 @@ func runAPI(ctx context.Context, cfg apiConfig, logger *slog.Logger) error {
 }
 
 // serveAPI connects to everything that the API uses, which may wait for MySQL and Redis, and serves until ctx ends.
-func serveAPI(ctx context.Context, cfg apiConfig, starting *api.Starting, logger *slog.Logger) error {
-	pay, err := provider.NewSandbox(provider.SandboxConfig{BaseURL: cfg.ProviderURL, APIKey: cfg.ProviderKey.Reveal(),
-		Account: cfg.ProviderAccount, WebhookSecret: cfg.SandboxWebhookSecret.Reveal()})
+func serveAPI(ctx context.Context, c config, starting *api.Starting, logger *slog.Logger) error {
+	sandbox := c.sandbox()
+	sandbox.WebhookSecret = c.secret("sandbox-webhook-secret").Reveal()
+	pay, err := provider.NewSandbox(sandbox)
 	if err != nil {
 		return err
 	}
 	defer pay.Close()
 	starting.Awaits("mysql")
-	db, err := openForProvider(ctx, store.Config{DSN: cfg.MySQLDSN.Reveal(), MustCompare: true}, pay.Adapter(), logger)
+	db, err := openForProvider(ctx, store.Config{DSN: c.secret("mysql-dsn").Reveal(), MustCompare: true}, pay.Adapter(), logger)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = db.Close() }()
 	starting.Awaits("redis")
-	redis, err := openPool(ctx, cfg.Redis, db, logger)
+	redisCfg, err := redisConfig(c)
+	if err != nil {
+		return err
+	}
+	redis, err := openPool(ctx, redisCfg, db, logger)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = redis.Close() }()
 	// Only for /readyz and for the state of a payment's workflows: the relay, not the API, starts workflows.
-	temporal, refused, err := cfg.Temporal.dial(logger)
+	temporalCfg := c.temporal()
+	temporal, refused, err := temporalCfg.dial(logger)
 	if err != nil {
 		return err
 	}
@@ -65,33 +76,38 @@ func serveAPI(ctx context.Context, cfg apiConfig, starting *api.Starting, logger
 	if err != nil {
 		return err
 	}
-	tracer, stopTracing, err := startTracing(ctx, cfg.Tracing, cmdAPI, logger)
+	tracer, stopTracing, err := startTracing(ctx, tracingConfig{Endpoint: c.text("otlp-endpoint"), Sampler: c.text("traces-sampler"),
+		Ratio: c.text("traces-sampler-arg")}, cmdAPI, logger)
 	if err != nil {
 		return err
 	}
 	defer stopTracing()
-	riskCheck, closeRisk, err := cfg.Risk.open()
+	risk := c.risk()
+	riskCheck, closeRisk, err := risk.open()
 	if err != nil {
 		return err
 	}
 	defer closeRisk()
+	seedKey := key32(c.secret("seed-key"))
 	server, err := api.New(api.Config{
 		Metrics: registry, Tracer: tracer,
-		PublicAddr: cfg.Listen, StaffAddr: cfg.StaffListen, Starting: starting,
-		MaxConns: cfg.MaxConnections, ConnsPerAddress: cfg.ConnectionsPerAddress,
-		Pool: redis, Store: db, Provider: pay, Fence: redis.ClaimsVersion, Probes: probes(db, redis, temporal, cfg.Temporal),
-		Runs: worker.NewRuns(temporal, cfg.Temporal.Namespace).Of, TaskQueues: worker.NewQueues(temporal, cfg.Temporal.Namespace).Look,
+		PublicAddr: c.text("listen"), StaffAddr: c.text("staff-listen"), Starting: starting,
+		MaxConns: int(c.number("max-connections")), ConnsPerAddress: int(c.number("connections-per-address")),
+		Pool: redis, Store: db, Provider: pay, Fence: redis.ClaimsVersion, Probes: probes(db, redis, temporal, temporalCfg),
+		Runs: worker.NewRuns(temporal, temporalCfg.Namespace).Of, TaskQueues: worker.NewQueues(temporal, temporalCfg.Namespace).Look,
 		HealthSnapshot: watched.HealthSnapshot,
-		SeedKey:        key32(cfg.SeedKey), MirrorKey: deriveKey(key32(cfg.SeedKey), "hongbao copy of apps v1"),
-		PublicTokens:   refusedTokens(cfg.TryOut, logger),
-		ApprovalAmount: approvalAmount(cfg.ApprovalAmountFen), ProviderRate: cfg.ProviderRate,
-		Limits: cfg.Limits, Limiter: redis, Risk: riskCheck, RiskRefuseUnanswered: cfg.Risk.RefuseUnanswered, RiskRefuseFrom: cfg.Risk.RefuseFrom,
-		TemporalUIURL: cfg.TemporalUIURL, TemporalNamespace: cfg.Temporal.Namespace, Version: version,
+		SeedKey:        seedKey, MirrorKey: deriveKey(seedKey, "hongbao copy of apps v1"),
+		PublicTokens:   refusedTokens(c.boolean("try-out"), logger),
+		ApprovalAmount: approvalAmount(c.number("approval-amount")), ProviderRate: c.number("provider-rate"),
+		Limits: api.Limits{User: c.limit("limit-user"), Address: c.limit("limit-address"), Key: c.limit("limit-key"),
+			Wins: c.limit("limit-wins")},
+		Limiter: redis, Risk: riskCheck, RiskRefuseUnanswered: risk.RefuseUnanswered, RiskRefuseFrom: risk.RefuseFrom,
+		TemporalUIURL: c.text("temporal-ui-url"), TemporalNamespace: temporalCfg.Namespace, Version: version,
 	})
 	if err != nil {
 		return err
 	}
-	if err := mountConsole(server, keys32(cfg.SessionKey)); err != nil {
+	if err := mountConsole(server, keys32(c.secret("session-key"))); err != nil {
 		return err
 	}
 	if err := server.Listen(); err != nil {

@@ -18,8 +18,9 @@ func withRecovery(ctx context.Context, c config, errs io.Writer, act func(*recov
 	if err := armFailpoints(ctx, c.text("crash-points"), logger); err != nil {
 		return err
 	}
-	pay, err := provider.NewSandbox(provider.SandboxConfig{BaseURL: c.text("provider-url"), APIKey: c.secret("provider-key").Reveal(),
-		Account: c.text("provider-account"), Timeout: workflows.ProviderTimeout})
+	sandbox := c.sandbox()
+	sandbox.Timeout = workflows.ProviderTimeout
+	pay, err := provider.NewSandbox(sandbox)
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,12 @@ type riskConfig struct {
 	RefuseFrom       money.Fen
 }
 
+// risk returns the settings of the risk check.
+func (c config) risk() riskConfig {
+	return riskConfig{URL: c.text("risk-url"), Key: c.secret("risk-key"), Timeout: c.duration("risk-timeout"),
+		RefuseUnanswered: c.text("risk-unanswered") == riskRefuse, RefuseFrom: money.Fen(c.number("risk-refuse-from"))}
+}
+
 // riskTimeLayout is the layout of the time of a grab in a request to the risk service.
 const riskTimeLayout = "2006-01-02T15:04:05.000Z"
 

@@ -15,6 +15,7 @@ import (
 	"hongbao/internal/pool"
 	"hongbao/internal/provider"
 	"hongbao/internal/reconcile/rebuild"
+	"hongbao/internal/staff"
 	"hongbao/internal/store"
 	"hongbao/worker"
 	"hongbao/workflows"
@@ -41,24 +42,35 @@ func openPool(ctx context.Context, cfg pool.Config, epochs pool.Epochs, logger *
 	}
 }
 
+func workerCommand() command {
+	return command{use: "worker", short: "Run the workflows: charge, pay, refund, and hand grabs over to them", as: local(cmdWorker),
+		run: func(ctx context.Context, t *call) error { return runWorker(ctx, t.config, t.config.logger(t.notes)) }}
+}
+
 // runWorker runs a worker until ctx ends.
-func runWorker(ctx context.Context, cfg workerConfig, logger *slog.Logger) error {
+func runWorker(ctx context.Context, c config, logger *slog.Logger) error {
 	slog.SetDefault(logger)
-	if err := armFailpoints(ctx, cfg.FailpointDir, logger); err != nil {
+	redisCfg, err := redisConfig(c)
+	if err != nil {
 		return err
 	}
-	pay, err := provider.NewSandbox(provider.SandboxConfig{BaseURL: cfg.ProviderURL, APIKey: cfg.ProviderKey.Reveal(),
-		Account: cfg.ProviderAccount, Timeout: workflows.ProviderTimeout})
+	if err := armFailpoints(ctx, c.text("crash-points"), logger); err != nil {
+		return err
+	}
+	sandbox := c.sandbox()
+	sandbox.Timeout = workflows.ProviderTimeout
+	pay, err := provider.NewSandbox(sandbox)
 	if err != nil {
 		return err
 	}
 	defer pay.Close()
-	db, err := openForProvider(ctx, store.Config{DSN: cfg.MySQLDSN.Reveal(), MustCompare: true, Lanes: cfg.Redis.Lanes}, pay.Adapter(), logger)
+	db, err := openForProvider(ctx, store.Config{DSN: c.secret("mysql-dsn").Reveal(), MustCompare: true, Lanes: redisCfg.Lanes},
+		pay.Adapter(), logger)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = db.Close() }()
-	redis, err := openPool(ctx, cfg.Redis, db, logger)
+	redis, err := openPool(ctx, redisCfg, db, logger)
 	if err != nil {
 		return err
 	}
@@ -68,76 +80,78 @@ func runWorker(ctx context.Context, cfg workerConfig, logger *slog.Logger) error
 		return err
 	}
 	defer func() { _ = handoffs.Close() }()
-	tracer, stopTracing, err := startTracing(ctx, cfg.Tracing, cmdWorker, logger)
+	tracer, stopTracing, err := startTracing(ctx, tracingConfig{Endpoint: c.text("otlp-endpoint"), Sampler: samplerFromCaller}, cmdWorker,
+		logger)
 	if err != nil {
 		return err
 	}
 	defer stopTracing()
-	metrics := worker.NewMetrics()
-	temporal, refused, err := cfg.Temporal.dial(logger, metrics.Into, worker.TracedBy(tracer))
+	metrics, server := worker.NewMetrics(), c.temporal()
+	temporal, refused, err := server.dial(logger, metrics.Into, worker.TracedBy(tracer))
 	if err != nil {
 		return err
 	}
 	defer temporal.Close()
 
-	admission, err := newAdmission(cfg, redis, pay.Name(), logger)
+	admission, err := newAdmission(c.number("provider-rate"), redis, pay.Name(), logger)
 	if err != nil {
 		return err
 	}
-	starter := worker.NewStarter(temporal, pay.Name()).LinkedTo(cfg.ConsoleURL)
-	hour, minute := clock(cfg.ReconcileAt)
+	starter := worker.NewStarter(temporal, pay.Name()).LinkedTo(c.text("console-url"))
+	seedKey := key32(c.secret("seed-key"))
+	hour, minute := clock(c.text("reconcile-at"))
 	w := worker.New(worker.Config{
 		Client: temporal,
-		Packets: &activities.Packets{Store: db, Pool: redis, Provider: pay, Starter: starter, SeedKey: key32(cfg.SeedKey),
-			PoolRebuild: lostPoolRebuild(cfg, db, redis)},
+		Packets: &activities.Packets{Store: db, Pool: redis, Provider: pay, Starter: starter, SeedKey: seedKey,
+			PoolRebuild: lostPoolRebuild(c, db, redis)},
 		Payments: &activities.Payments{Store: db, Provider: pay, Admission: admission, Pools: redis},
 		Starter:  starter, Handoffs: handoffs, Quarantine: db, Outbox: db, Watch: db, Live: redis, Holds: db, Returns: db,
 		Reconcile: &worker.Reconcile{Steps: &activities.Reconciliations{Store: db, Provider: pay}, Store: db, Closes: db, Hour: hour,
 			Minute: minute},
-		Campaigns: &worker.Campaigns{Steps: &activities.Campaigns{Store: db, Pool: redis, SeedKey: key32(cfg.SeedKey), Provider: pay}, Store: db},
+		Campaigns: &worker.Campaigns{Steps: &activities.Campaigns{Store: db, Pool: redis, SeedKey: seedKey, Provider: pay}, Store: db},
 		Heartbeat: &worker.Heartbeat{Books: db, Copy: redis, Beats: true, Logger: logger},
-		Rebuild:   rebuildConfig(cfg, db, redis, handoffs, starter, logger),
-		Lanes:     cfg.Redis.Lanes, Logger: logger, Refused: refused, Retention: &worker.Retention{Book: db, Keep: cfg.Retain},
+		Rebuild:   rebuildConfig(c, db, redis, handoffs, starter, logger),
+		Lanes:     redisCfg.Lanes, Logger: logger, Refused: refused, Retention: &worker.Retention{Book: db, Keep: c.retain()},
 	})
 	group, gctx := errgroup.WithContext(ctx)
-	if cfg.Listen != "" {
+	if listen := c.text("listen"); listen != "" {
 		sources := healthSources(db, redis, pay.Name())
-		sources["temporal"] = worker.NewQueues(temporal, cfg.Temporal.Namespace).HealthSnapshot
-		health, err := withMetrics(w.Health(probes(db, redis, temporal, cfg.Temporal)), sources, admission, metrics, w)
+		sources["temporal"] = worker.NewQueues(temporal, server.Namespace).HealthSnapshot
+		health, err := withMetrics(w.Health(probes(db, redis, temporal, server)), sources, admission, metrics, w)
 		if err != nil {
 			return err
 		}
-		group.Go(func() error { return serveHealth(gctx, cfg.Listen, health) })
+		group.Go(func() error { return serveHealth(gctx, listen, health) })
 	}
 	group.Go(func() error { return w.Run(gctx) })
 	return group.Wait()
 }
 
 // rebuildConfig returns nil when only operators rebuild lanes.
-func rebuildConfig(cfg workerConfig, db *store.Store, redis *pool.Pool, handoffs *pool.Handoffs, starter *worker.Starter,
+func rebuildConfig(c config, db *store.Store, redis *pool.Pool, handoffs *pool.Handoffs, starter *worker.Starter,
 	logger *slog.Logger) *rebuild.Config {
-	if cfg.PoolRebuild == rebuildManual {
+	if c.text("pool-rebuild") == rebuildManual {
 		return nil
 	}
-	return &rebuild.Config{Books: db, Rows: db, Fences: redis, Pools: redis, Backlog: handoffs, Runs: starter, Lanes: cfg.Redis.Lanes,
+	return &rebuild.Config{Books: db, Rows: db, Fences: redis, Pools: redis, Backlog: handoffs, Runs: starter, Lanes: redis.Lanes(),
 		Logger: logger}
 }
 
 // lostPoolRebuild returns nil when only operators rebuild lanes: the loss of one packet's pool must not close its lane until an
 // operator rebuilds it.
-func lostPoolRebuild(cfg workerConfig, db *store.Store, redis *pool.Pool) *activities.PoolRebuild {
-	if cfg.PoolRebuild == rebuildManual {
+func lostPoolRebuild(c config, db *store.Store, redis *pool.Pool) *activities.PoolRebuild {
+	if c.text("pool-rebuild") == rebuildManual {
 		return nil
 	}
 	return &activities.PoolRebuild{Fences: redis, MySQL: db}
 }
 
 // newAdmission returns the admission that defers payments. Without a rate it has no throttle and does not use Redis.
-func newAdmission(cfg workerConfig, redis *pool.Pool, provider string, logger *slog.Logger) (*activities.Admission, error) {
-	if cfg.ProviderRate == 0 {
+func newAdmission(rate int64, redis *pool.Pool, provider string, logger *slog.Logger) (*activities.Admission, error) {
+	if rate == 0 {
 		return activities.NewAdmission(provider, nil, logger), nil
 	}
-	throttle, err := pool.NewThrottle(redis, provider, cfg.ProviderRate)
+	throttle, err := pool.NewThrottle(redis, provider, rate)
 	if err != nil {
 		return nil, err
 	}
@@ -156,4 +170,15 @@ func serveHealth(ctx context.Context, addr string, h http.Handler) error {
 		return fmt.Errorf("health listener: %w", err)
 	}
 	return nil
+}
+
+// retain is for how long rows of tables are kept; tables that keep theirs for ever left out.
+func (c config) retain() map[staff.RetainedTable]time.Duration {
+	out := map[staff.RetainedTable]time.Duration{}
+	for _, r := range staff.Retentions {
+		if days := c.number(retainFlag(r.Table)); days > 0 {
+			out[r.Table] = time.Duration(days) * 24 * time.Hour
+		}
+	}
+	return out
 }
