@@ -43,6 +43,7 @@ type ClaimStore interface {
 // PaymentStore is the part of MySQL that stores payments.
 type PaymentStore interface {
 	ClaimStore
+	PacketProviders(ctx context.Context, packetID string) (charge, payouts string, err error)
 	BeginClaim(ctx context.Context, c packet.Claim, limits payout.Limits, encode func(payout.Instruction) ([]byte, error)) (
 		payout.SendStart, error)
 	IsStaleClaim(ctx context.Context, c packet.Claim) (bool, error)
@@ -84,16 +85,6 @@ type PoolReader interface {
 	View(ctx context.Context, id string) (packet.PoolView, error)
 	EachClaim(ctx context.Context, id string, visit func([]packet.Claim) error) error
 	Eligible(ctx context.Context, id string) ([]string, error)
-}
-
-// Provider is a payment API: its name, its limits, the encoding of a request, send and query.
-// Send and Ask never return an error: silence and unusable answers are observations too.
-type Provider interface {
-	Name() string
-	Limits() payout.Limits
-	EncodeRequest(payout.Instruction) ([]byte, error)
-	Send(ctx context.Context, o payout.Order) payout.Observation
-	Query(ctx context.Context, op payout.Op, orderNo string) payout.Observation
 }
 
 // Starter starts a payout run for a claim unless one is open, and reports whether it started one.

@@ -20,7 +20,7 @@ var paymentID = func(n int) string { return payout.ID(payout.KindPayout, "012345
 
 // book is a store that only notes sends.
 type book struct {
-	PaymentStore
+	anyPacket
 	mu    sync.Mutex
 	sends map[string]int
 	held  *payout.Hold
@@ -59,6 +59,13 @@ func (b *book) Settle(_ context.Context, _ payout.Observation, asked string) (pa
 	return b.state(asked), nil
 }
 
+// anyPacket is a store whose packets all use the provider sandbox.
+type anyPacket struct{ PaymentStore }
+
+func (anyPacket) PacketProviders(context.Context, string) (charge, payouts string, err error) {
+	return "sandbox", "sandbox", nil
+}
+
 // bank answers every send the same way and counts.
 type bank struct {
 	Provider
@@ -67,6 +74,8 @@ type bank struct {
 	sends  int
 	asks   int
 }
+
+func (*bank) Name() string { return "sandbox" }
 
 func (b *bank) Limits() payout.Limits { return payout.Limits{} }
 
@@ -95,7 +104,7 @@ func newTimed(throttle Throttle) *timed {
 	c := &timed{book: &book{sends: map[string]int{}}, bank: &bank{answer: payout.Observation{Kind: payout.ObsSucceeded}}, at: time.Now()}
 	c.admission = NewAdmission("sandbox", throttle, slog.New(slog.DiscardHandler))
 	c.admission.Now = func() time.Time { return c.at }
-	c.Payments = Payments{Store: c.book, Provider: c.bank, Admission: c.admission}
+	c.Payments = Payments{Store: c.book, Providers: payout.OnlyProvider(c.bank), Admissions: map[string]*Admission{"sandbox": c.admission}}
 	return c
 }
 
@@ -335,7 +344,7 @@ func TestAdmissionLogs(t *testing.T) {
 // TestNoAdmission: without admission every send goes out, except for holds.
 func TestNoAdmission(t *testing.T) {
 	c := newTimed(nil)
-	c.Admission = nil
+	c.Admissions = nil
 	c.bank.answer = low
 	for i := range 20 {
 		c.try(t, paymentID(i))

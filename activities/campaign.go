@@ -31,8 +31,8 @@ type Campaigns struct {
 	Store   CampaignStore
 	Pool    StagingPool
 	SeedKey [32]byte
-	// Provider charges the senders of the packets and pays their recipients.
-	Provider Provider
+	// Providers has the defaults for the packets.
+	Providers *payout.Registry
 }
 
 // maxDaysPerRun bounds the days that one call decides. After a long outage the next call
@@ -90,7 +90,7 @@ const (
 // does not have it yet.
 func (a *Campaigns) stageDay(ctx context.Context, c campaign.Campaign, day campaign.Day) (campaign.DayStatus, error) {
 	p, life := c.PacketOf(day.Day, a.SeedKey), time.Duration(c.Template.Life)*time.Second
-	p.ChargeProvider, p.PayoutProvider = a.Provider.Name(), a.Provider.Name()
+	p.ChargeProvider, p.PayoutProvider = a.Providers.Charges().Name(), a.Providers.Payouts().Name()
 	_, err := a.Store.Packet(ctx, p.ID)
 	if !errors.Is(err, packet.ErrNotFound) {
 		return campaign.DayCreated, err

@@ -121,7 +121,7 @@ func (w *whole) run(t *testing.T, out any, step func(*CombinedSteps) any, args .
 	t.Helper()
 	env := new(testsuite.WorkflowTestSuite).NewTestActivityEnvironment()
 	env.SetTestTimeout(time.Minute)
-	a := &CombinedSteps{Packets: &Packets{Store: w, Pool: w, Provider: w.wire, SeedKey: w.key}, Payments: w.Payments}
+	a := &CombinedSteps{Packets: &Packets{Store: w, Pool: w, SeedKey: w.key}, Payments: w.Payments}
 	value, err := env.ExecuteLocalActivity(step(a), args...)
 	if err != nil {
 		return err
@@ -158,7 +158,7 @@ func TestAdvanceOpens(t *testing.T) {
 				Remainder: new(money.Fen), Finished: true}},
 		"slow provider": {set: func(w *whole) {
 			for range slowCalls + 1 {
-				w.calls.note(payout.OpCharge, slowCall+1, w.at)
+				w.calls.note(call{"sandbox", payout.OpCharge}, slowCall+1, w.at)
 			}
 		}, did: []string{"record", "read"}, want: funding, charge: payout.StatusPending},
 	} {

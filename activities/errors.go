@@ -38,7 +38,7 @@ func temporalError(err error) error {
 		return temporal.NewNonRetryableApplicationError(err.Error(), TypeConflict, err)
 	case errors.Is(err, payout.ErrTransition):
 		return temporal.NewNonRetryableApplicationError(err.Error(), TypeDefect, err)
-	case errors.Is(err, payout.ErrWrongProvider):
+	case errors.Is(err, payout.ErrWrongProvider), errors.Is(err, payout.ErrProviderMissing):
 		return temporal.NewApplicationErrorWithCause(err.Error(), TypeOtherProvider, err)
 	case errors.Is(err, packet.ErrPoolGone):
 		return temporal.NewApplicationErrorWithCause(err.Error(), TypeGone, err)

@@ -17,10 +17,9 @@ import (
 // are repeatable. One that finds the row at another step than the facts say returns no facts, so that
 // the run reads the row again (rule R3).
 type Packets struct {
-	Store    PacketStore
-	Pool     Pool
-	Provider Provider
-	Starter  Starter
+	Store   PacketStore
+	Pool    Pool
+	Starter Starter
 	// SeedKey derives and seals the seeds of packets; 32 bytes from the configuration.
 	SeedKey [32]byte
 	// PoolRebuild requests the rebuild of lost pools; nil where lanes are rebuilt only by hand.

@@ -55,17 +55,12 @@ func (l *lostHandOffs) RestartPayout(_ context.Context, c packet.Claim, app stri
 	return true, nil
 }
 
-// named is a provider of which only the name is asked.
-type named struct{ Provider }
-
-func (named) Name() string { return "sandbox" }
-
 // TestR11_DrainStartsWhatIsMissing: the drain does not end before every winner is recorded, and
 // starts the payouts that nothing else started.
 func TestR11_DrainStartsWhatIsMissing(t *testing.T) {
 	l := &lostHandOffs{recorded: map[string]bool{"ann": true},
 		winners: []packet.Claim{{PacketID: "p", UserID: "ann"}, {PacketID: "p", UserID: "bob"}, {PacketID: "p", UserID: "eve"}}}
-	steps := &Packets{Store: l, Pool: l, Starter: l, Provider: named{}}
+	steps := &Packets{Store: l, Pool: l, Starter: l}
 	env := new(testsuite.WorkflowTestSuite).NewTestActivityEnvironment()
 	env.RegisterActivity(steps.Drain)
 	if _, err := env.ExecuteActivity(steps.Drain, packet.Packet{ID: "p", App: "app"}, packet.Facts{}); err != nil {
@@ -92,7 +87,7 @@ func (p *promised) CountRecordedClaims(context.Context, string) (int, error) {
 func TestR9_DrainLooksPastConflicts(t *testing.T) {
 	p := &promised{lostHandOffs{recorded: map[string]bool{"ann": true},
 		winners: []packet.Claim{{PacketID: "p", UserID: "ann"}, {PacketID: "p", UserID: "bob"}}}}
-	steps := &Packets{Store: p, Pool: p, Starter: p, Provider: named{}}
+	steps := &Packets{Store: p, Pool: p, Starter: p}
 	env := new(testsuite.WorkflowTestSuite).NewTestActivityEnvironment()
 	env.RegisterActivity(steps.Drain)
 	if _, err := env.ExecuteActivity(steps.Drain, packet.Packet{ID: "p", App: "app"}, packet.Facts{}); err != nil {
@@ -122,7 +117,7 @@ func TestDrainLeavesTheRelayItsWork(t *testing.T) {
 	for _, user := range []string{"ann", "bob", "eve", "ida", "joe", "kim", "lou"} { // enough looks for what would be a stall
 		r.winners = append(r.winners, packet.Claim{PacketID: "p", UserID: user})
 	}
-	steps := &Packets{Store: r, Pool: r, Starter: r, Provider: named{}}
+	steps := &Packets{Store: r, Pool: r, Starter: r}
 	env := new(testsuite.WorkflowTestSuite).NewTestActivityEnvironment()
 	env.RegisterActivity(steps.Drain)
 	if _, err := env.ExecuteActivity(steps.Drain, packet.Packet{ID: "p", App: "app"}, packet.Facts{}); err != nil {
@@ -230,7 +225,7 @@ func (b slowBooks) CloseBooks(context.Context, string) (money.Fen, error) {
 func TestClosingHeartbeats(t *testing.T) {
 	t.Parallel()
 	b := slowBooks{beats: make(chan struct{}, 100)}
-	steps := &Packets{Store: b, Provider: b}
+	steps := &Packets{Store: b}
 	env := new(testsuite.WorkflowTestSuite).NewTestActivityEnvironment()
 	env.SetOnActivityHeartbeatListener(func(*activity.Info, converter.EncodedValues) { b.beats <- struct{}{} })
 	env.RegisterActivity(steps.CloseBooks)

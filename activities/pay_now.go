@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -41,28 +42,35 @@ const (
 func (a *Payments) PayNow(ctx context.Context, c packet.Claim) (Outcome, error) {
 	id := payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex)
 	op := opOf(id)
-	if !a.fitsWorkflowTask(ctx, op) {
+	to, err := a.providerOf(ctx, id)
+	switch {
+	case errors.Is(err, payout.ErrProviderMissing):
+		return a.recordOnly(ctx, c, payout.DeferredProviderMissing, missingPause)
+	case err != nil:
+		return Outcome{}, temporalError(err)
+	case !a.fitsWorkflowTask(ctx, call{to.Name(), op}):
 		return a.recordOnly(ctx, c, payout.NotDeferred, 0)
 	}
-	if why, wait := a.Admission.admit(ctx, op, id); why != payout.NotDeferred {
+	admission := a.Admissions[to.Name()]
+	if why, wait := admission.admit(ctx, op, id); why != payout.NotDeferred {
 		return a.recordOnly(ctx, c, why, wait)
 	}
 	noted := a.clock() // at or before the note's commit
-	begun, err := a.Store.BeginClaim(ctx, c, a.Provider.Limits(), a.Provider.EncodeRequest)
+	begun, err := a.Store.BeginClaim(ctx, c, to.Limits(), to.EncodeRequest)
 	switch {
 	case err != nil:
-		a.Admission.cancel(op)
+		admission.cancel(op)
 		return Outcome{}, temporalError(err)
 	case begun.Hold != nil:
-		return a.recordOnly(ctx, c, payout.DeferredHeld, a.Admission.deferHeld(op, id))
+		return a.recordOnly(ctx, c, payout.DeferredHeld, admission.deferHeld(op, id))
 	case begun.Order == nil, elapsed(noted, a.clock()) >= payout.LeaveWithin:
-		a.Admission.cancel(op)
+		admission.cancel(op)
 		return Outcome{State: begun.State}, nil
 	}
-	a.Admission.sendNoted(id)
+	admission.sendNoted(id)
 	var paid Outcome
 	_ = failpoint.Do(failpoint.PayoutNow, func() error { // every result is an outcome
-		paid = a.sendNow(ctx, begun, noted, PayNowCallTimeout, PayNowSettleTimeout)
+		paid = a.sendNow(ctx, to, begun, noted, PayNowCallTimeout, PayNowSettleTimeout)
 		return nil
 	})
 	return paid, nil
@@ -107,10 +115,16 @@ const (
 	slowCalls = lastCalls / 100
 )
 
-// calls records which of this process's last calls were slow, by operation.
+// call is the kind of a call to a provider.
+type call struct {
+	provider string
+	op       payout.Op
+}
+
+// calls records which of this process's last calls were slow, by kind.
 type calls struct {
 	mu sync.Mutex
-	of map[payout.Op]*recentCalls
+	of map[call]*recentCalls
 }
 
 type recentCalls struct {
@@ -118,16 +132,16 @@ type recentCalls struct {
 	n    int
 }
 
-func (c *calls) note(op payout.Op, took time.Duration, now time.Time) {
+func (c *calls) note(kind call, took time.Duration, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.of == nil {
-		c.of = map[payout.Op]*recentCalls{}
+		c.of = map[call]*recentCalls{}
 	}
-	l := c.of[op]
+	l := c.of[kind]
 	if l == nil {
 		l = new(recentCalls)
-		c.of[op] = l
+		c.of[kind] = l
 	}
 	l.slow[l.n] = time.Time{}
 	if took > slowCall {
@@ -136,10 +150,10 @@ func (c *calls) note(op payout.Op, took time.Duration, now time.Time) {
 	l.n = (l.n + 1) % lastCalls
 }
 
-func (c *calls) slow(op payout.Op, now time.Time) bool {
+func (c *calls) slow(kind call, now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	l := c.of[op]
+	l := c.of[kind]
 	if l == nil {
 		return false
 	}

@@ -17,7 +17,7 @@ import (
 // rows is a store with the payment of one claim, as in MySQL: whether it is recorded, and whether
 // its send is noted. It records its calls.
 type rows struct {
-	PaymentStore
+	anyPacket
 	did       []string
 	booked    bool
 	noted     bool
@@ -80,8 +80,6 @@ type wire struct {
 	took func() // while the call is under way
 }
 
-func (*wire) Name() string { return "sandbox" }
-
 func (w *wire) Send(ctx context.Context, o payout.Order) payout.Observation {
 	w.rows.did = append(w.rows.did, "send "+string(o.Request))
 	if _, bounded := ctx.Deadline(); !bounded {
@@ -105,7 +103,7 @@ func newShort(throttle Throttle) *short {
 	s := &short{rows: &rows{}, at: time.Now()}
 	s.wire = &wire{bank: bank{answer: payout.Observation{Source: payout.SourceSend, Kind: payout.ObsSucceeded}}, rows: s.rows}
 	admission := NewAdmission("sandbox", throttle, slog.New(slog.DiscardHandler))
-	s.Payments = &Payments{Store: s.rows, Provider: s.wire, Admission: admission, Now: func() time.Time { return s.at }}
+	s.Payments = &Payments{Store: s.rows, Providers: payout.OnlyProvider(s.wire), Admissions: map[string]*Admission{"sandbox": admission}, Now: func() time.Time { return s.at }}
 	admission.Now = s.Payments.Now
 	return s
 }
@@ -246,13 +244,13 @@ func TestPayNowDefers(t *testing.T) {
 		"held": {nil, func(s *short) { s.rows.held = &payout.Hold{By: "ops"} }, payout.DeferredHeld, []string{"begin", "book"}},
 		"low balance": {nil, func(s *short) {
 			for n := 1; n < 4; n++ {
-				s.Admission.report(t.Context(), payout.OpTransfer, paymentID(n), low)
+				s.Admissions["sandbox"].report(t.Context(), payout.OpTransfer, paymentID(n), low)
 			}
 		}, payout.DeferredLowBalance, []string{"book"}},
 		"pace": {busy(time.Minute), func(*short) {}, payout.DeferredThrottled, []string{"book"}},
 		"slow": {nil, func(s *short) {
 			for range slowCalls + 1 {
-				s.calls.note(payout.OpTransfer, slowCall+1, s.at)
+				s.calls.note(call{"sandbox", payout.OpTransfer}, slowCall+1, s.at)
 			}
 		}, payout.NotDeferred, []string{"book"}},
 	} {
@@ -316,14 +314,14 @@ func TestPayNowSlowProvider(t *testing.T) {
 	order := payout.Order{Op: payout.OpTransfer, OrderNo: payout.OrderNo(paymentID(9), 1), Send: 1}
 	for range lastCalls - 1 { // by the regular step, until fewer than 1 in 100 were slow
 		s.wire.took = nil
-		s.callProvider(t.Context(), order)
+		s.callProvider(t.Context(), s.wire, order)
 	}
 	before := s.wire.sends
 	if send(0); s.wire.sends != before+1 {
 		t.Error("it has become fast, and is not called within the workflow task")
 	}
 	for range slowCalls + 1 {
-		s.calls.note(payout.OpTransfer, slowCall+1, s.at)
+		s.calls.note(call{"sandbox", payout.OpTransfer}, slowCall+1, s.at)
 	}
 	s.at = s.at.Add(slowFor)
 	before = s.wire.sends

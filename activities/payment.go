@@ -15,16 +15,18 @@ import (
 
 // Payments holds the activities of charges, payouts and refunds.
 type Payments struct {
-	Store    PaymentStore
-	Provider Provider
-	// Admission defers sends while the provider fails or is held; nil admits all.
-	Admission *Admission
+	Store     PaymentStore
+	Providers *payout.Registry
+	// Admissions defer sends while a provider fails or is held, by its name; without one all are
+	// admitted.
+	Admissions map[string]*Admission
 	// Pools keeps stale claims, and is read before a charge is sent; nil disables both.
 	Pools ClaimPools
 	// Now is the clock; nil: time.Now. A simulation sets its own.
 	Now func() time.Time
 
-	calls calls // the provider's speed, for sends within workflow tasks
+	calls     calls // the providers' speed, for sends within workflow tasks
+	providers packetProviders
 }
 
 // RecordClaim records a claim and makes its payout pending. Repeatable. A claim that cannot be
@@ -58,43 +60,43 @@ func (a *Payments) ReadPayment(ctx context.Context, id string) (payout.State, er
 // another next step. A repeat finds the note and queries: it never sends twice under one note.
 // While the provider fails or is held, nothing is noted and the step is deferred (Admission).
 // noted is at or before the note's commit.
-func (a *Payments) begin(ctx context.Context, id string) (begun payout.SendStart, noted time.Time, err error) {
-	op := opOf(id)
+func (a *Payments) begin(ctx context.Context, to payout.Provider, id string) (begun payout.SendStart, noted time.Time, err error) {
+	op, admission := opOf(id), a.Admissions[to.Name()]
 	if op == payout.OpCharge {
 		if st, ended, err := a.expireCharge(ctx, id); ended || err != nil {
 			return payout.SendStart{State: st}, noted, err
 		}
 	}
-	if why, wait := a.Admission.admit(ctx, op, id); why != payout.NotDeferred {
+	if why, wait := admission.admit(ctx, op, id); why != payout.NotDeferred {
 		begun, err = a.readDeferred(ctx, id, why, wait)
 		return begun, noted, err
 	}
 	noted = a.clock()
-	begun, err = a.Store.BeginSend(ctx, id, a.Provider.Limits(), a.Provider.EncodeRequest)
+	begun, err = a.Store.BeginSend(ctx, id, to.Limits(), to.EncodeRequest)
 	switch {
 	case err != nil:
-		a.Admission.cancel(op)
+		admission.cancel(op)
 	case begun.Hold != nil:
-		a.deferStep(&begun.State, payout.DeferredHeld, a.Admission.deferHeld(op, id))
+		a.deferStep(&begun.State, payout.DeferredHeld, admission.deferHeld(op, id))
 	case begun.Order == nil:
-		a.Admission.cancel(op)
+		admission.cancel(op)
 	default:
-		a.Admission.sendNoted(id)
+		admission.sendNoted(id)
 	}
 	return begun, noted, temporalError(err)
 }
 
 // callProvider makes the call of a noted send. Every result is an observation.
-func (a *Payments) callProvider(ctx context.Context, o payout.Order) (seen payout.Observation) {
+func (a *Payments) callProvider(ctx context.Context, to payout.Provider, o payout.Order) (seen payout.Observation) {
 	began := a.clock()
 	step := failpoint.ForPayment(o.OrderNo, failpoint.ChargeSend, failpoint.PayoutSend, failpoint.RefundSend)
 	_ = failpoint.Do(step, func() error {
-		seen = a.Provider.Send(ctx, o)
+		seen = to.Send(ctx, o)
 		return nil
 	})
 	now := a.clock()
-	a.calls.note(o.Op, elapsed(began, now), now)
-	a.Admission.report(ctx, o.Op, paymentOf(o.OrderNo), seen)
+	a.calls.note(call{to.Name(), o.Op}, elapsed(began, now), now)
+	a.Admissions[to.Name()].report(ctx, o.Op, paymentOf(o.OrderNo), seen)
 	return seen
 }
 
@@ -110,17 +112,21 @@ func (a *Payments) Ask(ctx context.Context, orderNo string) (payout.Observation,
 		return payout.Observation{}, temporal.NewNonRetryableApplicationError(err.Error(), TypeDefect, err)
 	}
 	clockCtx, cancel := context.WithTimeout(ctx, clockTimeout)
-	asked, err := a.Store.BeginQuery(clockCtx, orderNo, a.Provider.Limits().Adapter)
-	cancel()
+	defer cancel()
+	to, err := a.providerOf(clockCtx, parts.PaymentID)
+	var asked time.Time
+	if err == nil {
+		asked, err = a.Store.BeginQuery(clockCtx, orderNo, to.Limits().Adapter)
+	}
 	if err != nil {
 		return payout.Observation{}, temporalError(fmt.Errorf("query order %s: %w", orderNo, err))
 	}
 	var seen payout.Observation
 	_ = failpoint.Do(failpoint.OrderQuery, func() error { // every result is an observation
-		seen = a.Provider.Query(ctx, payout.OpOf(parts.Kind), orderNo)
+		seen = to.Query(ctx, payout.OpOf(parts.Kind), orderNo)
 		return nil
 	})
-	a.Admission.report(ctx, payout.OpOf(parts.Kind), parts.PaymentID, seen)
+	a.Admissions[to.Name()].report(ctx, payout.OpOf(parts.Kind), parts.PaymentID, seen)
 	seen.StartedAt, seen.EndedAt = asked, asked.Add(seen.EndedAt.Sub(seen.StartedAt))
 	return seen, nil
 }

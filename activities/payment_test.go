@@ -15,7 +15,7 @@ import (
 
 // ahead is a store whose clock differs from this machine's.
 type ahead struct {
-	PaymentStore
+	anyPacket
 	at  time.Time
 	err error
 }
@@ -42,7 +42,7 @@ func TestR5_QueryByMySQLClock(t *testing.T) {
 	to := &bank{}
 	ask := func(b ahead) (payout.Observation, error) {
 		env := new(testsuite.WorkflowTestSuite).NewTestActivityEnvironment()
-		steps := &Payments{Store: b, Provider: to}
+		steps := &Payments{Store: b, Providers: payout.OnlyProvider(to)}
 		env.RegisterActivity(steps.Ask)
 		value, err := env.ExecuteActivity(steps.Ask, orderNo)
 		if err != nil {
@@ -62,7 +62,7 @@ func TestR5_QueryByMySQLClock(t *testing.T) {
 
 // lacking is a store without the order number of an answer.
 type lacking struct {
-	PaymentStore
+	anyPacket
 	row payout.State
 	err error
 }
@@ -116,7 +116,7 @@ func (foreign) Settle(context.Context, payout.Observation, string) (payout.State
 // ignored, and the run continues from the row.
 func TestStepsOfAnotherProvider(t *testing.T) {
 	id, to := paymentID(0), &bank{}
-	steps := &Payments{Store: foreign{lacking{row: payout.State{Status: payout.StatusUnknown}}}, Provider: to}
+	steps := &Payments{Store: foreign{lacking{row: payout.State{Status: payout.StatusUnknown}}}, Providers: payout.OnlyProvider(to)}
 	env := new(testsuite.WorkflowTestSuite).NewTestActivityEnvironment()
 	env.RegisterActivity(steps)
 	for _, step := range []func() error{

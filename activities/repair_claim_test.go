@@ -77,7 +77,8 @@ func TestR11_RepairClaim(t *testing.T) {
 		}
 	}
 	away := &awayStarter{}
-	if _, err := RepairClaim(t.Context(), away, &claimBooks{}, reconcile.Repair{Kind: reconcile.Start, Mode: reconcile.Normal, Claim: c}, ""); !StoreUnavailable(err) {
+	repair := reconcile.Repair{Kind: reconcile.Start, Mode: reconcile.Normal, Claim: c}
+	if _, err := RepairClaim(t.Context(), away, &claimBooks{}, repair, ""); !StoreUnavailable(err) {
 		t.Errorf("Temporal is away: %v", err)
 	}
 	if StoreUnavailable(errors.New("other")) || !StoreUnavailable(packet.ErrUnavailable) {

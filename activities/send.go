@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -64,31 +65,38 @@ func (a *Payments) Send(ctx context.Context, id string) (Outcome, error) {
 // while the provider is slow or if call and settling could not end in time. The returned state
 // then has the send still due.
 func (a *Payments) sendInWorkflowTask(ctx context.Context, id string) (Outcome, error) {
-	if a.fitsWorkflowTask(ctx, opOf(id)) {
-		return a.sendWithin(ctx, id, PayNowCallTimeout, PayNowSettleTimeout)
+	if to, err := a.providerOf(ctx, id); err == nil && !a.fitsWorkflowTask(ctx, call{to.Name(), opOf(id)}) {
+		st, err := a.Store.PaymentState(ctx, id)
+		return Outcome{State: st}, temporalError(err)
 	}
-	st, err := a.Store.PaymentState(ctx, id)
-	return Outcome{State: st}, temporalError(err)
+	return a.sendWithin(ctx, id, PayNowCallTimeout, PayNowSettleTimeout)
 }
 
-// fitsWorkflowTask reports whether a provider call of this operation may run within a workflow
-// task.
-func (a *Payments) fitsWorkflowTask(ctx context.Context, op payout.Op) bool {
+// fitsWorkflowTask reports whether a provider call may run within a workflow task.
+func (a *Payments) fitsWorkflowTask(ctx context.Context, c call) bool {
 	deadline, ok := ctx.Deadline()
 	tooLate := ok && time.Until(deadline) < PayNowCallTimeout+PayNowSettleTimeout
-	return !a.calls.slow(op, a.clock()) && !tooLate
+	return !a.calls.slow(c, a.clock()) && !tooLate
 }
 
 func (a *Payments) sendWithin(ctx context.Context, id string, callTimeout, settleTimeout time.Duration) (Outcome, error) {
-	begun, noted, err := a.begin(ctx, id)
+	to, err := a.providerOf(ctx, id)
+	if errors.Is(err, payout.ErrProviderMissing) {
+		begun, err := a.readDeferred(ctx, id, payout.DeferredProviderMissing, missingPause)
+		return Outcome{State: begun.State}, err
+	}
+	if err != nil {
+		return Outcome{}, temporalError(err)
+	}
+	begun, noted, err := a.begin(ctx, to, id)
 	if err != nil || begun.Order == nil {
 		return Outcome{State: begun.State}, err
 	}
 	if elapsed(noted, a.clock()) >= payout.LeaveWithin {
-		a.Admission.cancel(begun.Order.Op)
+		a.Admissions[to.Name()].cancel(begun.Order.Op)
 		return Outcome{State: begun.State}, nil
 	}
-	return a.sendNow(ctx, begun, noted, callTimeout, settleTimeout), nil
+	return a.sendNow(ctx, to, begun, noted, callTimeout, settleTimeout), nil
 }
 
 // sendNow makes the call of a send that was just noted, and settles the answer. The end of ctx
@@ -96,15 +104,15 @@ func (a *Payments) sendWithin(ctx context.Context, id string, callTimeout, settl
 // count as open is not settled here, because a later send may be open by then, which this answer
 // must not end.
 func (a *Payments) sendNow(
-	ctx context.Context, begun payout.SendStart, noted time.Time, callTimeout, settleTimeout time.Duration,
+	ctx context.Context, to payout.Provider, begun payout.SendStart, noted time.Time, callTimeout, settleTimeout time.Duration,
 ) Outcome {
 	o := *begun.Order
 	callCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
-	seen := a.callProvider(callCtx, o)
+	seen := a.callProvider(callCtx, to, o)
 	cancel()
 	seen.ID = fmt.Sprintf("%s/%d", o.OrderNo, o.Send) // one answer per noted send
 	unsettled := Outcome{State: begun.State, Observation: &seen, Unsettled: true, OrderNo: o.OrderNo}
-	if elapsed(noted, a.clock()) >= payout.LeaveWithin+a.Provider.Limits().LandingWindow {
+	if elapsed(noted, a.clock()) >= payout.LeaveWithin+to.Limits().LandingWindow {
 		return unsettled
 	}
 	settleCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)

@@ -132,7 +132,7 @@ func TestR4_SendLeavesInTime(t *testing.T) {
 	}
 	t.Run("in time", func(t *testing.T) {
 		s := newShort(nil)
-		s.Admission = NewAdmission("sandbox", late(func() { s.at = s.at.Add(time.Hour) }), slog.New(slog.DiscardHandler))
+		s.Admissions["sandbox"] = NewAdmission("sandbox", late(func() { s.at = s.at.Add(time.Hour) }), slog.New(slog.DiscardHandler))
 		s.rows.begun = func() { s.at = s.at.Add(payout.LeaveWithin - time.Millisecond) }
 		if _, err := s.send(t); err != nil {
 			t.Fatal(err)
@@ -199,7 +199,7 @@ func TestSendDefers(t *testing.T) {
 		"held": {nil, func(s *short) { s.rows.held = &payout.Hold{By: "ops"} }, payout.DeferredHeld, []string{"note"}},
 		"low balance": {nil, func(s *short) {
 			for n := 1; n < 4; n++ {
-				s.Admission.report(t.Context(), payout.OpTransfer, paymentID(n), low)
+				s.Admissions["sandbox"].report(t.Context(), payout.OpTransfer, paymentID(n), low)
 			}
 		}, payout.DeferredLowBalance, []string{"read"}},
 		"pace": {busy(time.Minute), func(*short) {}, payout.DeferredThrottled, []string{"read"}},

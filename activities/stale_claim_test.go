@@ -69,7 +69,7 @@ func TestR9_StaleClaimIsConflict(t *testing.T) {
 			t.Run(tc.name+"/"+way, func(t *testing.T) {
 				r, pool := &staleRows{&rows{}, tc.stale}, tc.pool
 				pool.rows = r.rows
-				steps := &Payments{Store: r, Provider: &wire{}, Pools: &pool}
+				steps := &Payments{Store: r, Providers: payout.OnlyProvider(&wire{}), Pools: &pool}
 				env := new(testsuite.WorkflowTestSuite).NewTestActivityEnvironment()
 				env.RegisterActivity(steps.RecordClaim)
 				env.RegisterActivityWithOptions(func(ctx context.Context, c packet.Claim) (Outcome, error) {

@@ -1,8 +1,6 @@
 -- Heartbeat (rule R13): one row with a number that rises every ten seconds; Redis keeps a copy.
 -- A number below the copy means that this database was restored from a backup: state
 -- restored, until recovery has brought it up to date.
--- The row also names the merchant account of the payments: the first start writes it, each
--- start and each send compares it.
 -- +goose Up
 CREATE TABLE IF NOT EXISTS books (
     id               TINYINT     NOT NULL PRIMARY KEY,
@@ -12,12 +10,9 @@ CREATE TABLE IF NOT EXISTS books (
     known            BIGINT      NOT NULL DEFAULT 0 COMMENT 'highest number in Redis when the restore was found',
     restored_at      DATETIME(6) NULL COMMENT 'when that was',
     recovered_at     DATETIME(6) NULL COMMENT 'when the last recovery ended',
-    provider         VARCHAR(32) CHARACTER SET ascii COLLATE ascii_bin NULL COMMENT 'NULL before the first start',
-    provider_account VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NULL COMMENT 'our account there',
     CONSTRAINT books_one CHECK (id = 1),
     CONSTRAINT books_state CHECK (state IN ('normal', 'restored')),
-    CONSTRAINT books_restored CHECK (state = 'normal' OR restored_at IS NOT NULL),
-    CONSTRAINT books_provider CHECK ((provider IS NULL) = (provider_account IS NULL))
+    CONSTRAINT books_restored CHECK (state = 'normal' OR restored_at IS NOT NULL)
 ) ENGINE = InnoDB;
 
 INSERT IGNORE INTO books (id, number, state, beat_at) VALUES (1, 0, 'normal', '2000-01-01 00:00:00');

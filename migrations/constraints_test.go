@@ -149,7 +149,6 @@ var guards = map[string]string{
 	"pool_rebuilds_epochs":   "UPDATE pool_rebuilds SET epoch = from_epoch",
 	"pool_rebuilds_ended":    "UPDATE pool_rebuilds SET ended_at = NOW()",
 	"books_one":              "UPDATE books SET id = 2",
-	"books_provider":         "UPDATE books SET provider = 'sandbox'",
 	"books_state":            "UPDATE books SET state = 'lost', restored_at = NOW()",
 	"books_restored":         "UPDATE books SET state = 'restored'",
 	"campaigns_status":       "UPDATE campaigns SET status = 'lost'",

@@ -16,8 +16,9 @@ func TestR3_ConcurrentAdvances(t *testing.T) {
 	t.Parallel()
 	addr, ns := stacktest.Temporal(t)
 	r := newParts(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), addr, ns) // no worker
-	steps := &activities.CombinedSteps{Packets: r.steps(), Payments: &activities.Payments{Store: r.store, Provider: r.provider,
-		Admission: activities.NewAdmission(r.provider.Name(), nil, r.logger), Pools: r.pool}}
+	steps := &activities.CombinedSteps{Packets: r.steps(), Payments: &activities.Payments{Store: r.store, Pools: r.pool,
+		Providers:  payout.OnlyProvider(r.provider),
+		Admissions: map[string]*activities.Admission{"sandbox": activities.NewAdmission(r.provider.Name(), nil, r.logger)}}}
 	p := r.create(t, spec{total: 1000, count: 3})
 	// advance takes the packet's steps several times at once, and again until the facts are known.
 	advance := func(f packet.Facts, done func(packet.Facts) bool) {

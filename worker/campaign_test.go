@@ -28,7 +28,7 @@ func (r *rig) campaigns() *worker.Campaigns {
 }
 
 func (r *rig) campaignSteps() *activities.Campaigns {
-	return &activities.Campaigns{Store: r.store, Pool: r.pool, SeedKey: r.seedKey, Provider: r.provider}
+	return &activities.Campaigns{Store: r.store, Pool: r.pool, SeedKey: r.seedKey, Providers: payout.OnlyProvider(r.provider)}
 }
 
 // makeCampaignPackets is one step of a run.

@@ -48,7 +48,7 @@ func TestClocks(t *testing.T) {
 	r.logger = quietLogger()
 	adapter := &stepped{Sandbox: r.provider}
 	r.change = func(_ *rig, cfg *worker.Config) {
-		cfg.Payments = &activities.Payments{Store: r.store, Provider: adapter}
+		cfg.Payments = &activities.Payments{Store: r.store, Providers: payout.OnlyProvider(adapter)}
 	}
 	r.supervised(t)
 	b := newBooks(r)

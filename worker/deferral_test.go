@@ -149,7 +149,8 @@ func newDeferralRig(t testing.TB, perSecond int64) *deferralRig {
 			throttle = must(pool.NewThrottle(own.pool, "sandbox", perSecond))(t)
 		}
 		r.admission = activities.NewAdmission("sandbox", throttle, own.logger)
-		cfg.Payments = &activities.Payments{Store: own.store, Provider: counted{adapter, r.sends}, Admission: r.admission}
+		cfg.Payments = &activities.Payments{Store: own.store, Providers: payout.OnlyProvider(counted{adapter, r.sends}),
+			Admissions: map[string]*activities.Admission{"sandbox": r.admission}}
 	})
 	return r
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"hongbao/activities"
+	"hongbao/internal/payout"
 	"hongbao/internal/pool"
 	"hongbao/test/harness"
 	"hongbao/test/wait"
@@ -20,8 +21,8 @@ func TestFatalEndsTheWorker(t *testing.T) {
 	defer func() { _ = handoffs.Close() }()
 	w := worker.New(worker.Config{
 		Client:   r.temporal,
-		Packets:  &activities.Packets{Store: r.store, Pool: r.pool, Provider: r.provider, Starter: r.starter, SeedKey: r.seedKey},
-		Payments: &activities.Payments{Store: r.store, Provider: r.provider},
+		Packets:  &activities.Packets{Store: r.store, Pool: r.pool, Starter: r.starter, SeedKey: r.seedKey},
+		Payments: &activities.Payments{Store: r.store, Providers: payout.OnlyProvider(r.provider)},
 		Starter:  r.starter, Handoffs: handoffs, Quarantine: r.store, Outbox: r.store, Watch: r.store, Live: r.pool, Lanes: harness.Lanes,
 		Logger: r.logger,
 	})

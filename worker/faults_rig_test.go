@@ -85,8 +85,8 @@ func (r *faultRig) work(t testing.TB, pay activities.Provider) {
 	handoffs := must(pool.NewHandoffs(ctx, r.pool))(t)
 	w := worker.New(worker.Config{
 		Client:   r.temporal,
-		Packets:  &activities.Packets{Store: r.store, Pool: r.pool, Provider: pay, Starter: r.starter, SeedKey: r.seedKey},
-		Payments: &activities.Payments{Store: ownLimits{r.store, r.limits}, Provider: unhurried{pay}, Now: slowClock()},
+		Packets:  &activities.Packets{Store: r.store, Pool: r.pool, Starter: r.starter, SeedKey: r.seedKey},
+		Payments: &activities.Payments{Store: ownLimits{r.store, r.limits}, Providers: payout.OnlyProvider(unhurried{pay}), Now: slowClock()},
 		Tune:     tunePatiently,
 		Starter:  r.starter, Handoffs: handoffs, Quarantine: r.store, Outbox: r.store, Watch: r.store, Live: r.pool, Lanes: harness.Lanes,
 		Logger: r.logger,

@@ -39,7 +39,7 @@ func TestRunEndsWhateverTheCode(t *testing.T) {
 	t.Parallel()
 	addr, ns := stacktest.TemporalNamespace(t)
 	r := newRigWith(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), addr, ns, func(_ *rig, cfg *worker.Config) {
-		cfg.Payments.Provider = wordy{cfg.Payments.Provider}
+		cfg.Payments.Providers = payout.OnlyProvider(wordy{cfg.Payments.Providers.Charges()})
 	})
 	p := r.create(t, spec{total: 10, count: 1})
 	r.awaitOpen(t, p.ID)

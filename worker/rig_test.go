@@ -185,8 +185,9 @@ func (r *rig) workerConfig(handoffs *pool.Handoffs) worker.Config {
 	cfg := worker.Config{
 		Client:  r.temporal,
 		Packets: r.steps(),
-		Payments: &activities.Payments{Store: r.store, Provider: r.provider, Admission: activities.NewAdmission(r.provider.Name(), nil, r.logger),
-			Pools: r.pool},
+		Payments: &activities.Payments{Store: r.store, Providers: payout.OnlyProvider(r.provider),
+			Admissions: map[string]*activities.Admission{"sandbox": activities.NewAdmission(r.provider.Name(), nil, r.logger)},
+			Pools:      r.pool},
 		Starter: r.starter, Handoffs: handoffs, Quarantine: r.store, Outbox: r.store, Watch: r.store, Live: r.pool, Holds: r.store,
 		Reconcile: r.reconcile(), Campaigns: r.campaigns(), Lanes: harness.Lanes, Logger: r.logger,
 		Rebuild: &rebuild.Config{Books: r.store, Rows: r.store, Fences: r.pool, Pools: r.pool, Backlog: handoffs, Runs: r.starter,
@@ -248,7 +249,7 @@ type spec struct {
 
 // steps are the steps of packets, as a worker takes them.
 func (r *rig) steps() *activities.Packets {
-	return &activities.Packets{Store: r.store, Pool: r.pool, Provider: r.provider, Starter: r.starter, SeedKey: r.seedKey}
+	return &activities.Packets{Store: r.store, Pool: r.pool, Starter: r.starter, SeedKey: r.seedKey}
 }
 
 // create stages a packet as the API does and returns it.

@@ -109,7 +109,7 @@ func TestR11_BacklogIsTheRelays(t *testing.T) {
 	pools := &counting{Pools: r.pool}
 	w := watch.New(watch.Config{Store: r.store, Pools: pools, Backlog: relay, Runs: r.starter, Lanes: harness.Lanes,
 		Logger:   r.logger,
-		Payments: &activities.Payments{Store: r.store, Provider: r.provider},
+		Payments: &activities.Payments{Store: r.store, Providers: payout.OnlyProvider(r.provider)},
 		Pace:     watch.Intervals{Every: 50 * time.Millisecond, Grace: grace, Overdue: time.Minute, Ask: time.Minute, Pages: time.Second}})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -157,7 +157,7 @@ func TestR11_GiantBacklogIsNotReadAgain(t *testing.T) {
 	pools := &counting{Pools: r.pool}
 	w := watch.New(watch.Config{Store: r.store, Pools: pools, Backlog: relay, Runs: r.starter, Lanes: harness.Lanes,
 		Logger:   r.logger,
-		Payments: &activities.Payments{Store: r.store, Provider: r.provider},
+		Payments: &activities.Payments{Store: r.store, Providers: payout.OnlyProvider(r.provider)},
 		Pace: watch.Intervals{Every: 20 * time.Millisecond, Grace: time.Millisecond, Overdue: time.Minute, Ask: time.Minute,
 			Pages: time.Second}})
 	ctx, cancel := context.WithCancel(t.Context())

@@ -67,7 +67,7 @@ func TestR11_WatchGoesOnBesideAFault(t *testing.T) {
 
 	w := watch.New(watch.Config{Store: half{r.store}, Pools: r.pool, Runs: r.starter, Lanes: harness.Lanes,
 		Logger:   quietLogger(),
-		Payments: &activities.Payments{Store: r.store, Provider: r.provider},
+		Payments: &activities.Payments{Store: r.store, Providers: payout.OnlyProvider(r.provider)},
 		Pace:     watch.Intervals{Every: 100 * time.Millisecond, Grace: time.Second, Overdue: time.Second, Ask: time.Hour}})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})

@@ -31,7 +31,7 @@ import (
 func (r *rig) watchFast(t testing.TB) {
 	t.Helper()
 	w := watch.New(watch.Config{Store: r.store, Pools: r.pool, Runs: r.starter, Lanes: harness.Lanes, Logger: r.logger,
-		Payments: &activities.Payments{Store: r.store, Provider: r.provider},
+		Payments: &activities.Payments{Store: r.store, Providers: payout.OnlyProvider(r.provider)},
 		Pace: watch.Intervals{Every: 100 * time.Millisecond, Grace: time.Second, Overdue: time.Second, Ask: 3 * time.Second,
 			Pages: 10 * time.Second}})
 	ctx, cancel := context.WithCancel(context.Background())

@@ -15,8 +15,11 @@ import (
 	"hongbao/migrations"
 )
 
-// providerName is the only provider.
-const providerName = "sandbox"
+// providerName is the only provider, and providerKind its adapter.
+const (
+	providerName = "sandbox"
+	providerKind = "sandbox"
+)
 
 // checkMySQL checks MySQL, its schema, and the work that its rows show as due.
 func (d *doctor) checkMySQL(ctx context.Context) {
@@ -148,7 +151,7 @@ func (d *doctor) checkAccount(ctx context.Context, db *store.Store) {
 	if !d.configured("provider account", "provider-account") {
 		return
 	}
-	kept, err := db.SavedAdapter(ctx)
+	kept, err := db.ProviderAccount(ctx, providerName)
 	acts := payout.Adapter{Provider: providerName, Account: d.config.text("provider-account")}
 	switch {
 	case err != nil:

@@ -25,7 +25,7 @@ func TestStartWithAnotherAccount(t *testing.T) {
 	}
 	defer func() { _ = db.Close() }()
 	kept := payout.Adapter{Provider: "sandbox", Account: "1900007291"}
-	if err := db.SaveAdapter(t.Context(), kept); err != nil {
+	if err := db.BindProvider(t.Context(), providerKind, kept); err != nil {
 		t.Fatal(err)
 	}
 	env := []string{"HONGBAO_MYSQL_DSN=" + dsn, "HONGBAO_REDIS_ADDR=" + stacktest.Redis(t), "HONGBAO_LANES=" + strconv.Itoa(harness.Lanes),
@@ -50,7 +50,7 @@ func TestStartWithAnotherAccount(t *testing.T) {
 			}
 		}
 	}
-	if now, err := db.SavedAdapter(t.Context()); err != nil || now != kept {
+	if now, err := db.ProviderAccount(t.Context(), providerName); err != nil || now != kept {
 		t.Errorf("%v, %v", now, err)
 	}
 }
@@ -67,7 +67,7 @@ func TestFirstStartKeepsTheAccount(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if kept, err := db.SavedAdapter(t.Context()); err != nil || kept != acts {
+		if kept, err := db.ProviderAccount(t.Context(), providerName); err != nil || kept != acts {
 			t.Errorf("%v, %v", kept, err)
 		}
 		_ = db.Close()

@@ -39,7 +39,7 @@ func openForProvider(ctx context.Context, cfg store.Config, acts payout.Adapter,
 	}
 	within, cancel := context.WithTimeout(ctx, migrationsTimeout)
 	defer cancel()
-	switch err := db.SaveAdapter(within, acts); {
+	switch err := db.BindProvider(within, providerKind, acts); {
 	case errors.Is(err, payout.ErrWrongProvider):
 		_ = db.Close()
 		return nil, &usageError{fmt.Errorf("HONGBAO_PROVIDER_ACCOUNT (--provider-account): %w; open payments would be paid twice, "+

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"hongbao/activities"
+	"hongbao/internal/payout"
 	"hongbao/internal/pool"
 	"hongbao/internal/provider"
 	"hongbao/internal/reconcile/rebuild"
@@ -102,13 +103,13 @@ func runWorker(ctx context.Context, c config, logger *slog.Logger) error {
 	hour, minute := clock(c.text("reconcile-at"))
 	w := worker.New(worker.Config{
 		Client: temporal,
-		Packets: &activities.Packets{Store: db, Pool: redis, Provider: pay, Starter: starter, SeedKey: seedKey,
+		Packets: &activities.Packets{Store: db, Pool: redis, Starter: starter, SeedKey: seedKey,
 			PoolRebuild: lostPoolRebuild(c, db, redis)},
-		Payments: &activities.Payments{Store: db, Provider: pay, Admission: admission, Pools: redis},
+		Payments: newPayments(db, redis, pay, admission),
 		Starter:  starter, Handoffs: handoffs, Quarantine: db, Outbox: db, Watch: db, Live: redis, Holds: db, Returns: db,
 		Reconcile: &worker.Reconcile{Steps: &activities.Reconciliations{Store: db, Provider: pay}, Store: db, Closes: db, Hour: hour,
 			Minute: minute},
-		Campaigns: &worker.Campaigns{Steps: &activities.Campaigns{Store: db, Pool: redis, SeedKey: seedKey, Provider: pay}, Store: db},
+		Campaigns: newCampaigns(seedKey, db, redis, pay),
 		Heartbeat: &worker.Heartbeat{Books: db, Copy: redis, Beats: true, Logger: logger},
 		Rebuild:   rebuildConfig(c, db, redis, handoffs, starter, logger),
 		Lanes:     redisCfg.Lanes, Logger: logger, Refused: refused, Retention: &worker.Retention{Book: db, Keep: c.retain()},
@@ -125,6 +126,16 @@ func runWorker(ctx context.Context, c config, logger *slog.Logger) error {
 	}
 	group.Go(func() error { return w.Run(gctx) })
 	return group.Wait()
+}
+
+func newPayments(db *store.Store, redis *pool.Pool, pay payout.Provider, admission *activities.Admission) *activities.Payments {
+	return &activities.Payments{Store: db, Providers: payout.OnlyProvider(pay), Pools: redis,
+		Admissions: map[string]*activities.Admission{pay.Name(): admission}}
+}
+
+func newCampaigns(seedKey [32]byte, db *store.Store, redis *pool.Pool, pay payout.Provider) *worker.Campaigns {
+	steps := &activities.Campaigns{Store: db, Pool: redis, SeedKey: seedKey, Providers: payout.OnlyProvider(pay)}
+	return &worker.Campaigns{Steps: steps, Store: db}
 }
 
 // rebuildConfig returns nil when only operators rebuild lanes.

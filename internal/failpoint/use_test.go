@@ -74,7 +74,7 @@ func isCrash(x ast.Expr) bool {
 var administration = []string{
 	"internal/store/access.go", "internal/store/mysql_state.go", "internal/store/break.go", "internal/store/campaign.go",
 	"internal/store/campaign_day.go", "internal/store/campaign_watch.go", "internal/store/close_sums.go", "internal/store/epoch.go",
-	"internal/store/key.go", "internal/store/rebuild.go", "internal/store/reconcile.go", "internal/store/reconciliation.go",
+	"internal/store/key.go", "internal/store/provider_account.go", "internal/store/rebuild.go", "internal/store/reconcile.go", "internal/store/reconciliation.go",
 	"internal/store/recover.go", "internal/store/retention.go", "internal/store/return_watch.go", "internal/store/future_times.go",
 	"internal/store/sign_in.go", "internal/store/statement.go", "internal/store/ticket.go", "internal/store/statement_match.go",
 	"internal/store/withdraw.go", // of a cancel: nothing has moved

@@ -50,6 +50,8 @@ const (
 	DeferredLowBalance          = Deferral(TroubleLowBalance)
 	DeferredOutage              = Deferral(TroubleOutage)
 	DeferredThrottled  Deferral = "pace"
+	// DeferredProviderMissing: this process has no adapter of the payment's provider.
+	DeferredProviderMissing Deferral = "provider_missing"
 )
 
 // String describes the reason for staff.
@@ -63,6 +65,8 @@ func (p Deferral) String() string {
 		return "the provider does not answer"
 	case DeferredThrottled:
 		return "the rate limit towards the provider is reached"
+	case DeferredProviderMissing:
+		return "the provider is not configured"
 	}
 	return "not deferred"
 }

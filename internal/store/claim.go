@@ -138,7 +138,7 @@ func (tx tx) lockForClaim(c packet.Claim, by payout.Adapter, lanes int) (hold *p
 	}
 	lane, since := staleAfter(c, lanes)
 	err = tx.Raw("SELECT s.*, "+lockedColumns+" FROM ("+selectStops+") s LEFT JOIN packets p ON p.id = ? ORDER BY s.h_id LOCK IN SHARE MODE",
-		lane, since, on.all(), c.PacketID).Scan(&rows).Error
+		lane, since, on.provider, on.all(), c.PacketID).Scan(&rows).Error
 	if err != nil {
 		return nil, found, now, err
 	}
@@ -146,9 +146,9 @@ func (tx tx) lockForClaim(c packet.Claim, by payout.Adapter, lanes int) (hold *p
 	for i, r := range rows {
 		stops[i], found, now = r.Stops, r.Found, r.Stops.Now
 	}
-	hold, books, err := tx.firstStop(stops, seen, payout.ActionSendPayment, on)
+	hold, account, err := tx.firstStop(stops, seen, payout.ActionSendPayment, on)
 	if err == nil {
-		err = books.checkAdapter(by)
+		err = checkAccount(account, by)
 	}
 	return hold, found, now, err
 }

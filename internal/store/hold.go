@@ -60,16 +60,18 @@ func (n holdNames) of(scope payout.HoldScope) string {
 type stopsRow struct {
 	Books mysqlStateRow `gorm:"embedded;embeddedPrefix:b_"`
 	Hold  holdRow       `gorm:"embedded;embeddedPrefix:h_"`
-	Now   time.Time     `gorm:"column:read_at"`
+	// Account is the one of the provider in question; nil before its first start.
+	Account *string   `gorm:"column:a_account"`
+	Now     time.Time `gorm:"column:read_at"`
 }
 
 // selectStops reads everything that may stop an action about holdNames.all.
 const selectStops = `SELECT UTC_TIMESTAMP(6) AS read_at,
 	b.id AS b_id, b.number AS b_number, b.state AS b_state, b.beat_at AS b_beat_at, b.known AS b_known,
-	b.restored_at AS b_restored_at, b.provider AS b_provider, b.provider_account AS b_provider_account,
+	b.restored_at AS b_restored_at, a.provider_account AS a_account,
 	h.id AS h_id, h.scope AS h_scope, h.name AS h_name, h.kind AS h_kind, h.cause AS h_cause, h.reason AS h_reason,
 	h.placed_by AS h_placed_by, h.placed_role AS h_placed_role, h.placed_at AS h_placed_at
-	FROM books b LEFT JOIN holds h ON h.name IN ? AND h.released_at IS NULL WHERE b.id = 1`
+	FROM books b LEFT JOIN provider_accounts a ON a.provider = ? LEFT JOIN holds h ON h.name IN ? AND h.released_at IS NULL WHERE b.id = 1`
 
 // all are the names of the holds that may stop the action, with that of the holds on everything.
 func (n holdNames) all() []string {
@@ -83,38 +85,38 @@ func (n holdNames) all() []string {
 }
 
 // stops is what one statement shows of everything that may stop an action: the state of MySQL, and
-// the first active hold of the widest scope, nil without one.
-func (tx tx) stops(action payout.HoldAction, on holdNames) (hold *payout.Hold, books mysqlStateRow, err error) {
+// the first active hold of the widest scope, nil without one. account is that of the provider.
+func (tx tx) stops(action payout.HoldAction, on holdNames) (hold *payout.Hold, account string, err error) {
 	seen := tx.seen()
 	var rows []stopsRow
-	if err := tx.Raw(selectStops+" ORDER BY h.id", on.all()).Scan(&rows).Error; err != nil {
-		return nil, books, err
+	if err := tx.Raw(selectStops+" ORDER BY h.id", on.provider, on.all()).Scan(&rows).Error; err != nil {
+		return nil, "", err
 	}
 	return tx.firstStop(rows, seen, action, on)
 }
 
 // firstStop is stops for rows that were read after seen.
 func (tx tx) firstStop(rows []stopsRow, seen int64, action payout.HoldAction, on holdNames) (
-	hold *payout.Hold, books mysqlStateRow, err error) {
+	hold *payout.Hold, account string, err error) {
 	if len(rows) == 0 {
-		return nil, books, fmt.Errorf("%w: the row of table books is missing", ErrUnavailable)
+		return nil, "", fmt.Errorf("%w: the row of table books is missing", ErrUnavailable)
 	}
-	books = rows[0].Books
-	state, err := tx.compareRow(books, seen)
+	account = orEmpty(rows[0].Account)
+	state, err := tx.compareRow(rows[0].Books, seen)
 	if err != nil {
-		return nil, books, err
+		return nil, account, err
 	}
 	if hold = state.Hold(); hold != nil && hold.Stops(action) {
-		return hold, books, nil
+		return hold, account, nil
 	}
 	for _, scope := range payout.HoldScopes {
 		for _, r := range rows {
 			if h := r.Hold.hold(); h.ID != 0 && h.Scope == scope && h.Name == on.of(scope) && h.Stops(action) {
-				return &h, books, nil
+				return &h, account, nil
 			}
 		}
 	}
-	return nil, books, nil
+	return nil, account, nil
 }
 
 // allow refuses an action that a hold stops, with a payout.HeldError, inside the transaction that
@@ -131,9 +133,9 @@ func (tx tx) allow(action payout.HoldAction, on holdNames) error {
 // refund of a cancelled payout is held too while the payout's money may still move (rule R5: a share
 // is queried with all its order numbers).
 func (tx tx) sendHold(paymentID, packetID string, by payout.Adapter) (*payout.Hold, error) {
-	hold, books, err := tx.stops(payout.ActionSendPayment, holdNames{provider: by.Provider, packet: packetID, payment: paymentID})
+	hold, account, err := tx.stops(payout.ActionSendPayment, holdNames{provider: by.Provider, packet: packetID, payment: paymentID})
 	if err == nil {
-		err = books.checkAdapter(by)
+		err = checkAccount(account, by)
 	}
 	if hold != nil || err != nil {
 		return hold, err

@@ -36,8 +36,6 @@ type mysqlStateRow struct {
 	Known       int64
 	RestoredAt  *time.Time
 	RecoveredAt *time.Time
-
-	Provider, ProviderAccount *string // nil before the first start
 }
 
 func (mysqlStateRow) TableName() string { return "books" }
@@ -132,48 +130,4 @@ func (tx tx) seen() int64 {
 		return 0
 	}
 	return tx.highest.number.Load()
-}
-
-// adapter returns the provider and account of this installation; zero before the first start.
-func (r mysqlStateRow) adapter() payout.Adapter {
-	return payout.Adapter{Provider: orEmpty(r.Provider), Account: orEmpty(r.ProviderAccount)}
-}
-
-// checkAdapter refuses an adapter of another provider or account.
-func (r mysqlStateRow) checkAdapter(a payout.Adapter) error {
-	if own := r.adapter(); own != a && own != (payout.Adapter{}) {
-		return fmt.Errorf("this installation uses %s, not %s: %w", own, a, payout.ErrWrongProvider)
-	}
-	return nil
-}
-
-// SaveAdapter stores the provider and account of this installation at its first start. Errors:
-// payout.ErrWrongProvider when another one is stored, ErrUnavailable.
-func (s *Store) SaveAdapter(ctx context.Context, a payout.Adapter) error {
-	return s.inTx(ctx, failpoint.Administration, func(tx tx) error {
-		if _, err := tx.lockMySQLState(); err != nil {
-			return err
-		}
-		if err := tx.checkAdapter(a); err != nil {
-			return err
-		}
-		return tx.Model(&mysqlStateRow{}).Where("id = 1").
-			Updates(map[string]any{"provider": a.Provider, "provider_account": a.Account}).Error
-	})
-}
-
-// SavedAdapter returns what SaveAdapter stored; zero before the first start. Errors: ErrUnavailable.
-func (s *Store) SavedAdapter(ctx context.Context) (payout.Adapter, error) {
-	var row mysqlStateRow
-	err := s.read(ctx).Where("id = 1").Limit(1).Find(&row).Error
-	return row.adapter(), classify(err)
-}
-
-// checkAdapter refuses an adapter of another provider or account than the stored one.
-func (tx tx) checkAdapter(a payout.Adapter) error {
-	var row mysqlStateRow
-	if err := tx.Where("id = 1").Limit(1).Find(&row).Error; err != nil {
-		return err
-	}
-	return row.checkAdapter(a)
 }

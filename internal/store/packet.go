@@ -424,3 +424,14 @@ func (s *Store) FinishPacket(ctx context.Context, id string, first *packet.First
 	})
 	return closed, err
 }
+
+// PacketProviders returns the names of a packet's providers: of its charge and refunds, and of its
+// payouts. Errors: ErrNotFound, ErrUnavailable.
+func (s *Store) PacketProviders(ctx context.Context, id string) (charge, payouts string, err error) {
+	var row packetRow
+	err = s.read(ctx).Select("id, charge_provider, payout_provider").Where("id = ?", id).Limit(1).Find(&row).Error
+	if err == nil && row.ID == "" {
+		return "", "", fmt.Errorf("packet %s: %w", id, ErrNotFound)
+	}
+	return row.ChargeProvider, row.PayoutProvider, classify(err)
+}

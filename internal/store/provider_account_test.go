@@ -102,21 +102,24 @@ func TestAccountIsStoredByTheFirstSend(t *testing.T) {
 	}
 }
 
-// TestAccountAtTheProvider: the first start stores provider and account of the installation. Then
-// another account or provider stores and sends nothing, even of new payments.
+// TestAccountAtTheProvider: the first start binds a provider's name to its kind and account. Then
+// another account stores and sends nothing, even of new payments. Other names have accounts of
+// their own.
 func TestAccountAtTheProvider(t *testing.T) {
 	s, _ := newStore(t)
 	ctx := t.Context()
-	if kept, err := s.SavedAdapter(ctx); err != nil || kept != (payout.Adapter{}) {
+	if kept, err := s.ProviderAccount(ctx, provider); err != nil || kept != (payout.Adapter{}) {
 		t.Fatalf("before the first start: %v, %v", kept, err)
 	}
 	for range 2 {
-		must(t, s.SaveAdapter(ctx, adapter))
+		must(t, s.BindProvider(ctx, "sandbox", adapter))
 	}
 	p := funded(t, s, 1000, 4)
 	claim(t, s, p, 0, "zhao")
 	for name, by := range others {
-		wantErr(t, s.SaveAdapter(ctx, by), payout.ErrWrongProvider)
+		if name != "another provider" {
+			wantErr(t, s.BindProvider(ctx, "sandbox", by), payout.ErrWrongProvider)
+		}
 		other := limits
 		other.Adapter = by
 		if b, err := s.BeginSend(ctx, payoutID(p, 0), other, encode); b.Order != nil {
@@ -130,9 +133,11 @@ func TestAccountAtTheProvider(t *testing.T) {
 			t.Errorf("%s: claim recorded: %+v", name, b)
 		}
 	}
-	if kept, err := s.SavedAdapter(ctx); err != nil || kept != adapter {
+	if kept, err := s.ProviderAccount(ctx, provider); err != nil || kept != adapter {
 		t.Errorf("stored %v, %v", kept, err)
 	}
+	wantErr(t, s.BindProvider(ctx, "wechat", adapter), payout.ErrWrongProvider)
+	must(t, s.BindProvider(ctx, "wechat", others["another provider"]))
 	begin(t, s, payoutID(p, 0))
 }
 
@@ -146,7 +151,8 @@ func TestStatementOfAnotherProvider(t *testing.T) {
 	must(t, err)
 	lines := []payout.StatementLine{{Ref: "1", Op: payout.OpTransfer, OrderNo: "Foreign", Account: "a", Amount: 1, At: x.s.Now()}}
 	wantErr(t, x.s.SealStatement(ctx, asked.ID, others["another provider"], day, x.s.Now()), payout.ErrWrongProvider)
-	must(t, x.s.SaveAdapter(ctx, adapter))
+	must(t, x.s.BindProvider(ctx, "sandbox", adapter))
+	must(t, x.s.BindProvider(ctx, "sandbox", payout.Adapter{Provider: "other", Account: "2"}))
 	for _, by := range others {
 		wantErr(t, x.s.SaveStatement(ctx, asked.ID, by, day, lines), payout.ErrWrongProvider)
 		wantErr(t, x.s.SealStatement(ctx, asked.ID, by, day, x.s.Now()), payout.ErrWrongProvider)

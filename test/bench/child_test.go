@@ -25,6 +25,7 @@ import (
 	"hongbao/activities"
 	"hongbao/internal/devstack"
 	"hongbao/internal/devstack/stacktest"
+	"hongbao/internal/payout"
 	"hongbao/internal/pool"
 	"hongbao/internal/provider"
 	"hongbao/internal/provider/sandbox"
@@ -255,10 +256,11 @@ func beWorker(t *testing.T, cfg childSettings) (string, func(string) string) {
 	t.Cleanup(temporal.Close)
 	starter := worker.NewStarter(temporal, pay.Name())
 	w := worker.New(worker.Config{
-		Client:   temporal,
-		Packets:  &activities.Packets{Store: db, Pool: redis, Provider: pay, Starter: starter, SeedKey: seedKey},
-		Payments: &activities.Payments{Store: db, Provider: pay, Admission: activities.NewAdmission(pay.Name(), nil, logger), Pools: redis},
-		Starter:  starter, Handoffs: handoffs, Quarantine: db, Outbox: db, Watch: db, Live: redis, Holds: db,
+		Client:  temporal,
+		Packets: &activities.Packets{Store: db, Pool: redis, Starter: starter, SeedKey: seedKey},
+		Payments: &activities.Payments{Store: db, Providers: payout.OnlyProvider(pay), Pools: redis,
+			Admissions: map[string]*activities.Admission{pay.Name(): activities.NewAdmission(pay.Name(), nil, logger)}},
+		Starter: starter, Handoffs: handoffs, Quarantine: db, Outbox: db, Watch: db, Live: redis, Holds: db,
 		Reconcile: &worker.Reconcile{Steps: &activities.Reconciliations{Store: db, Provider: pay}, Store: db, Hour: 4, Minute: 10},
 		Lanes:     redis.Lanes(), Logger: logger,
 		Tune: func(o *sdk.Options) { fixedPollers(cfg.Fixed, o) },

@@ -66,7 +66,7 @@ type answer struct {
 	since time.Time
 }
 
-func (b *bank) Name() string            { return "bank" }
+func (b *bank) Name() string            { return simulatedProvider }
 func (b *bank) Adapter() payout.Adapter { return payout.Adapter{Provider: b.Name()} }
 func (b *bank) Limits() payout.Limits   { return b.world.limits }
 

@@ -30,6 +30,11 @@ func (b *database) Clock(context.Context) (now time.Time, err error) {
 	return now, nil
 }
 
+func (b *database) PacketProviders(context.Context, string) (charge, payouts string, err error) {
+	b.world.look(func() { charge, payouts = b.rec.ChargeProvider, b.rec.PayoutProvider })
+	return charge, payouts, nil
+}
+
 func (b *database) BeginQuery(ctx context.Context, _ string, _ payout.Adapter) (time.Time, error) {
 	return b.Clock(ctx)
 }

@@ -345,7 +345,7 @@ func (m *model) act() {
 			m.packetRuns = append(m.packetRuns, m.newPacketRun())
 		case 7: // a process is killed with all its runs
 			m.runs, m.packetRuns = nil, nil
-			m.payments.Admission = m.newAdmission()
+			m.payments.Admissions = map[string]*activities.Admission{simulatedProvider: m.newAdmission()}
 		case 8, 12:
 			m.pool.restored(1 + m.dice.n("lost", 3))
 		case 9:

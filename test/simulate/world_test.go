@@ -142,8 +142,9 @@ func newWorld(d dice, now func() time.Time, key string) *world {
 		eligible:   maps.Clone(w.guests)}
 	w.bank = &bank{world: w, orders: map[string]*order{}, answers: map[string]answer{}, queried: map[string]time.Time{},
 		deaf: map[string]bool{}}
-	w.packets = &activities.Packets{Store: w.db, Pool: w.pool, Provider: w.bank, SeedKey: seedKey}
-	w.payments = &activities.Payments{Store: w.db, Provider: w.bank, Admission: w.newAdmission(), Pools: w.pool,
+	w.packets = &activities.Packets{Store: w.db, Pool: w.pool, SeedKey: seedKey}
+	w.payments = &activities.Payments{Store: w.db, Providers: payout.OnlyProvider(w.bank),
+		Admissions: map[string]*activities.Admission{simulatedProvider: w.newAdmission()}, Pools: w.pool,
 		Now: w.clock}
 	w.atOnce = &activities.CombinedSteps{Packets: w.packets, Payments: w.payments}
 	return w
@@ -157,7 +158,7 @@ func (w *world) clock() (at time.Time) {
 
 // newAdmission returns the admission (breaker and throttle) of a process that was just started.
 func (w *world) newAdmission() *activities.Admission {
-	g := activities.NewAdmission("bank", pace{w}, slog.New(slog.DiscardHandler))
+	g := activities.NewAdmission(simulatedProvider, pace{w}, slog.New(slog.DiscardHandler))
 	g.Now = w.clock
 	g.Spread = func(d time.Duration) time.Duration { return d * time.Duration(w.dice.n("spread", 8)) / 8 }
 	return g

@@ -1,0 +1,82 @@
+package payout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// ErrProviderMissing means that no adapter is configured for the provider of a payment. The payment
+// waits; it is never sent elsewhere.
+var ErrProviderMissing = errors.New("provider is not configured")
+
+// Provider is an adapter to a payment API with one merchant account there. Send and Query never
+// return an error: silence and unusable answers are observations too.
+type Provider interface {
+	// Name is the name in rows, metrics and paths.
+	Name() string
+	Limits() Limits
+	EncodeRequest(Instruction) ([]byte, error)
+	Send(ctx context.Context, o Order) Observation
+	Query(ctx context.Context, op Op, orderNo string) Observation
+}
+
+// Registry holds the configured providers by name and the defaults of new packets. A payment keeps
+// the provider of its packet: other defaults change no payment.
+type Registry struct {
+	all              []Provider // by name
+	charges, payouts Provider
+}
+
+// NewRegistry returns the registry of providers. charges and payouts name the defaults. Errors: a
+// default that is not configured, a name that two providers have.
+func NewRegistry(charges, payouts string, providers ...Provider) (*Registry, error) {
+	r := &Registry{all: slices.Clone(providers)}
+	slices.SortFunc(r.all, func(a, b Provider) int { return strings.Compare(a.Name(), b.Name()) })
+	for i := 1; i < len(r.all); i++ {
+		if r.all[i].Name() == r.all[i-1].Name() {
+			return nil, fmt.Errorf("provider %q is configured twice", r.all[i].Name())
+		}
+	}
+	var err error
+	if r.charges, err = r.Of(charges); err != nil {
+		return nil, err
+	}
+	r.payouts, err = r.Of(payouts)
+	return r, err
+}
+
+// OnlyProvider returns the registry of one provider.
+func OnlyProvider(p Provider) *Registry {
+	return &Registry{all: []Provider{p}, charges: p, payouts: p}
+}
+
+// Of returns a provider by its name. Errors: ErrProviderMissing.
+func (r *Registry) Of(name string) (Provider, error) {
+	for _, p := range r.all {
+		if p.Name() == name {
+			return p, nil
+		}
+	}
+	return nil, fmt.Errorf("%q: %w", name, ErrProviderMissing)
+}
+
+// All returns the providers, sorted by name.
+func (r *Registry) All() []Provider { return slices.Clone(r.all) }
+
+// Names returns the names of the providers, sorted.
+func (r *Registry) Names() []string {
+	names := make([]string, len(r.all))
+	for i, p := range r.all {
+		names[i] = p.Name()
+	}
+	return names
+}
+
+// Charges returns the provider that charges and refunds the senders of new packets.
+func (r *Registry) Charges() Provider { return r.charges }
+
+// Payouts returns the provider that pays the recipients of new packets.
+func (r *Registry) Payouts() Provider { return r.payouts }

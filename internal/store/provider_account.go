@@ -1,0 +1,64 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"hongbao/internal/failpoint"
+	"hongbao/internal/payout"
+)
+
+type providerAccountRow struct {
+	Provider, Kind, ProviderAccount string
+}
+
+func (providerAccountRow) TableName() string { return "provider_accounts" }
+
+// BindProvider binds the name of a provider to its kind and account at the first start with it.
+// Errors: payout.ErrWrongProvider when the name has another kind or account, ErrUnavailable.
+func (s *Store) BindProvider(ctx context.Context, kind string, a payout.Adapter) error {
+	if a.Provider == "" || a.Account == "" {
+		return fmt.Errorf("bind %s: %w", a, payout.ErrWrongProvider)
+	}
+	return s.inTx(ctx, failpoint.Administration, func(tx tx) error {
+		if err := tx.Exec("INSERT IGNORE INTO provider_accounts (provider, kind, provider_account, bound_at) VALUES (?, ?, ?, ?)",
+			a.Provider, kind, a.Account, tx.now).Error; err != nil {
+			return err
+		}
+		var row providerAccountRow
+		if err := tx.Where("provider = ?", a.Provider).Take(&row).Error; err != nil {
+			return err
+		}
+		if row.Kind != kind {
+			return fmt.Errorf("provider %q is of kind %s, not %s: %w", a.Provider, row.Kind, kind, payout.ErrWrongProvider)
+		}
+		return checkAccount(row.ProviderAccount, a)
+	})
+}
+
+// ProviderAccount returns the adapter that BindProvider bound to a name; zero before the first
+// start. Errors: ErrUnavailable.
+func (s *Store) ProviderAccount(ctx context.Context, name string) (payout.Adapter, error) {
+	var row providerAccountRow
+	err := s.read(ctx).Where("provider = ?", name).Limit(1).Find(&row).Error
+	return payout.Adapter{Provider: row.Provider, Account: row.ProviderAccount}, classify(err)
+}
+
+// checkAdapter refuses an adapter with another account than the one of its name.
+func (tx tx) checkAdapter(a payout.Adapter) error {
+	var account string
+	if err := tx.Model(&providerAccountRow{}).Where("provider = ?", a.Provider).Pluck("provider_account", &account).Error; err != nil {
+		return err
+	}
+	return checkAccount(account, a)
+}
+
+// checkAccount refuses an adapter with another account than the one of its name, "" before the
+// first start.
+func checkAccount(account string, a payout.Adapter) error {
+	if account != "" && account != a.Account || a.Provider == "" {
+		own := payout.Adapter{Provider: a.Provider, Account: account}
+		return fmt.Errorf("this installation uses %s, not %s: %w", own, a, payout.ErrWrongProvider)
+	}
+	return nil
+}
