@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"time"
 
+	"go.temporal.io/sdk/client"
 	"golang.org/x/sync/errgroup"
 
 	"hongbao/activities"
@@ -98,22 +99,8 @@ func runWorker(ctx context.Context, c config, logger *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	starter := worker.NewStarter(temporal, pay.Name()).LinkedTo(c.text("console-url"))
-	seedKey := key32(c.secret("seed-key"))
-	hour, minute := clock(c.text("reconcile-at"))
-	w := worker.New(worker.Config{
-		Client: temporal,
-		Packets: &activities.Packets{Store: db, Pool: redis, Starter: starter, SeedKey: seedKey,
-			PoolRebuild: lostPoolRebuild(c, db, redis)},
-		Payments: newPayments(db, redis, pay, admission),
-		Starter:  starter, Handoffs: handoffs, Quarantine: db, Outbox: db, Watch: db, Live: redis, Holds: db, Returns: db,
-		Reconcile: &worker.Reconcile{Steps: &activities.Reconciliations{Store: db, Provider: pay}, Store: db, Closes: db, Hour: hour,
-			Minute: minute},
-		Campaigns: newCampaigns(seedKey, db, redis, pay),
-		Heartbeat: &worker.Heartbeat{Books: db, Copy: redis, Beats: true, Logger: logger},
-		Rebuild:   rebuildConfig(c, db, redis, handoffs, starter, logger),
-		Lanes:     redisCfg.Lanes, Logger: logger, Refused: refused, Retention: &worker.Retention{Book: db, Keep: c.retain()},
-	})
+	parts := workerParts{db: db, redis: redis, handoffs: handoffs, temporal: temporal, pay: pay, admission: admission}
+	w := worker.New(parts.config(c, refused, logger))
 	group, gctx := errgroup.WithContext(ctx)
 	if listen := c.text("listen"); listen != "" {
 		sources := healthSources(db, redis, pay.Name())
@@ -128,14 +115,37 @@ func runWorker(ctx context.Context, c config, logger *slog.Logger) error {
 	return group.Wait()
 }
 
-func newPayments(db *store.Store, redis *pool.Pool, pay payout.Provider, admission *activities.Admission) *activities.Payments {
-	return &activities.Payments{Store: db, Providers: payout.OnlyProvider(pay), Pools: redis,
-		Admissions: map[string]*activities.Admission{pay.Name(): admission}}
+// workerParts are the connections of a worker.
+type workerParts struct {
+	db        *store.Store
+	redis     *pool.Pool
+	handoffs  *pool.Handoffs
+	temporal  client.Client
+	pay       *provider.Sandbox
+	admission *activities.Admission
 }
 
-func newCampaigns(seedKey [32]byte, db *store.Store, redis *pool.Pool, pay payout.Provider) *worker.Campaigns {
-	steps := &activities.Campaigns{Store: db, Pool: redis, SeedKey: seedKey, Providers: payout.OnlyProvider(pay)}
-	return &worker.Campaigns{Steps: steps, Store: db}
+// config returns the configuration of the worker that uses the parts. refused is as dial returns it.
+func (p workerParts) config(c config, refused func(context.Context) error, logger *slog.Logger) worker.Config {
+	db, redis, providers := p.db, p.redis, payout.OnlyProvider(p.pay)
+	starter := worker.NewStarter(p.temporal, p.pay.Name()).LinkedTo(c.text("console-url"))
+	seedKey := key32(c.secret("seed-key"))
+	hour, minute := clock(c.text("reconcile-at"))
+	return worker.Config{
+		Client: p.temporal,
+		Packets: &activities.Packets{Store: db, Pool: redis, Starter: starter, SeedKey: seedKey,
+			PoolRebuild: lostPoolRebuild(c, db, redis)},
+		Payments: &activities.Payments{Store: db, Providers: providers, Pools: redis,
+			Admissions: map[string]*activities.Admission{p.pay.Name(): p.admission}},
+		Starter: starter, Handoffs: p.handoffs, Quarantine: db, Outbox: db, Watch: db, Live: redis, Holds: db, Returns: db,
+		Reconcile: &worker.Reconcile{Steps: &activities.Reconciliations{Store: db, Provider: p.pay}, Store: db, Closes: db, Hour: hour,
+			Minute: minute},
+		Campaigns: &worker.Campaigns{Store: db,
+			Steps: &activities.Campaigns{Store: db, Pool: redis, SeedKey: seedKey, Providers: providers}},
+		Heartbeat: &worker.Heartbeat{Books: db, Copy: redis, Beats: true, Logger: logger},
+		Rebuild:   rebuildConfig(c, db, redis, p.handoffs, starter, logger),
+		Lanes:     redis.Lanes(), Logger: logger, Refused: refused, Retention: &worker.Retention{Book: db, Keep: c.retain()},
+	}
 }
 
 // rebuildConfig returns nil when only operators rebuild lanes.
