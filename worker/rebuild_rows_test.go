@@ -7,7 +7,6 @@ import (
 	"maps"
 	"net/http"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -117,9 +116,6 @@ func content(t testing.TB, addr string) map[string]string {
 		case "list":
 			l, err := c.LRange(ctx, key, 0, -1).Result()
 			fail(err)
-			if strings.HasSuffix(key, ":order") {
-				l = orderOf(l)
-			}
 			v = l
 		case "set":
 			s, err := c.SMembers(ctx, key).Result()
@@ -132,13 +128,6 @@ func content(t testing.TB, addr string) map[string]string {
 		out[key] = fmt.Sprint(v)
 	}
 	return out
-}
-
-var userNames = regexp.MustCompile(`u[0-9]{3}`)
-
-// orderOf is the order of winners without its division into parts.
-func orderOf(parts []string) []string {
-	return userNames.FindAllString(strings.Join(parts, " "), -1)
 }
 
 // TestR9_PoolsFromRows: pools rebuilt from rows equal those that the scripts wrote, in every

@@ -26,7 +26,7 @@ var rights = func() []right {
 	for command := range strings.FieldsSeq(`
 		get mget set append getrange setrange strlen del unlink exists type pexpire pexpireat
 		hget hmget hgetall hscan hlen hset hsetnx hincrby
-		lindex llen lpop lrange rpush
+		llen lrange rpush
 		sadd smembers smismember
 		zadd zcard zrem zrange zrangebyscore zrevrangebylex
 		xadd xlen xrange xrevrange xack xdel xclaim xpending
@@ -107,7 +107,7 @@ func checkRights(ctx context.Context, c redis.Cmdable, cfg Config) error {
 // for keys.
 var minWords = map[string]int{
 	"time": 1, "ping": 1, "info": 1, "role": 1, "asking": 1, "bgrewriteaof": 1,
-	"append": 3, "hget": 3, "hmget": 3, "hscan": 3, "incrby": 3, "lindex": 3, "pexpire": 3, "pexpireat": 3, "rpush": 3, "sadd": 3, "set": 3,
+	"append": 3, "hget": 3, "hmget": 3, "hscan": 3, "incrby": 3, "pexpire": 3, "pexpireat": 3, "rpush": 3, "sadd": 3, "set": 3,
 	"smismember": 3, "xdel": 3, "xpending": 3, "zrem": 3, "config get": 3, "script load": 3, "wait": 3, "xinfo groups": 3,
 	"hincrby": 4, "hset": 4, "hsetnx": 4, "lrange": 4, "getrange": 4, "setrange": 4, "xack": 4, "xrange": 4, "xrevrange": 4, "zadd": 4,
 	"zrange": 4, "xread": 4, "zrangebyscore": 4, "zrevrangebylex": 4, "xinfo consumers": 4,

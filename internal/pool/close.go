@@ -14,7 +14,7 @@ import (
 // tombstoneLife is the duration of a retired packet's tombstone.
 const tombstoneLife = packet.TombstoneLife
 
-// retireChunk is the number of claims that one call of retire.lua removes: a few
+// retireChunk is the number of claims that one call of retire.lua scans: a few
 // milliseconds in which Redis serves no other call.
 const retireChunk = 1_000
 
@@ -124,13 +124,16 @@ func (p *Pool) Retire(ctx context.Context, id string) error {
 		return fmt.Errorf("retire packet %s: %w", id, err)
 	}
 	all := []string{keys.packet, keys.shares, keys.winners, keys.eligible, keys.live, keys.order, keys.claimed, keys.staged}
-	for {
-		reply, err := p.runWrite(ctx, failpoint.PoolRetire, retireScript, id, all, id, tombstoneLife.Milliseconds(), retireChunk)
+	for cursor := "0"; ; {
+		reply, err := p.runWrite(ctx, failpoint.PoolRetire, retireScript, id, all, id, tombstoneLife.Milliseconds(), cursor, retireChunk)
 		if err != nil {
 			return redisError("retire packet "+id, err)
 		}
 		if outcome, err := text(reply, 0); err != nil || outcome != "more" {
 			return outcomeError("retire packet "+id, reply)
+		}
+		if cursor, err = text(reply, 2); err != nil {
+			return fmt.Errorf("retire packet %s: %w", id, err)
 		}
 	}
 }

@@ -10,8 +10,7 @@
 --          big-endian; claimed_count of them are taken, from the left
 -- KEYS[+3] winners, hash of user id -> claim record
 -- KEYS[+4] eligible user ids, set
--- KEYS[+5] winners in the order of their claims, list of "<number of earlier claims>:<user
---          ids as a MessagePack array>", one element a call
+-- KEYS[+5] users in the order of their claims, list
 -- KEYS[+6] users who have won in a packet of the same campaign, set; read and written
 --          only when the packet has wins_until, the expiry of this key
 --
@@ -177,7 +176,7 @@ if won > 0 then
   redis.call('HSET', KEYS[1], 'seq', format('%d', seq), 'grabs', format('%d', grabs), process, format('%d', changes))
 end
 for _, p in ipairs(taking) do
-  redis.call('RPUSH', KEYS[p.key + 4], format('%d:', p.claimed) .. p.winners)
+  redis.call('RPUSH', KEYS[p.key + 4], unpack(p.users, 1, p.take))
 end
 local to = #reply
 reply[to + 1], reply[to + 2], reply[to + 3] = seq, changes, grabs

@@ -107,7 +107,7 @@ type packetKeys struct {
 	winners  string // hash: user id -> claim record
 	eligible string // set of user ids
 	wins     string // set of users who have won in a packet of the same campaign; only of campaign packets
-	order    string // list of the winners in the order of their claims, several an element
+	order    string // list of users in the order of their claims
 	handoff  string // stream of the lane
 	epoch    string // hash of the lane: epoch and fence (R9)
 	live     string // sorted set of the lane: packet id -> created_at in ms

@@ -315,7 +315,7 @@ func TestR7_RetireInParts(t *testing.T) {
 	for i := range users {
 		asks = append(asks, [2]string{pk.ID, fmt.Sprint("u", i)})
 	}
-	for part := range slices.Chunk(asks, retireChunk/4) { // a chunk ends with the claims of a call
+	for part := range slices.Chunk(asks, retireChunk/4) {
 		flush(p, packet.Lane(pk.ID, p.Lanes()), batchOf(ctx, part...))
 	}
 	other := laneMateOf(t, p, pk)
@@ -330,14 +330,14 @@ func TestR7_RetireInParts(t *testing.T) {
 	k := p.keys.of(pk.ID)
 	reply, err := runScript(t, p, retireScript, pk.ID, []string{k.packet, k.shares, k.winners, k.eligible, k.live, k.order, k.claimed,
 		k.staged},
-		pk.ID, tombstoneLife.Milliseconds(), retireChunk).Slice()
+		pk.ID, tombstoneLife.Milliseconds(), "0", retireChunk).Slice()
 	if err != nil || reply[0] != "more" {
 		t.Fatalf("%v, %v", reply, err)
 	}
 	s := dump(t, p, pk.ID)
-	if v, err := p.View(ctx, pk.ID); err != nil || !v.Retired || !s.Live || len(s.Order) != users-retireChunk ||
-		len(s.Claimed) != users-retireChunk {
-		t.Errorf("interrupted: retired %v, live %v, %d in order, %d by user, %v", v.Retired, s.Live, len(s.Order), len(s.Claimed), err)
+	if v, err := p.View(ctx, pk.ID); err != nil || !v.Retired || !s.Live || len(s.Claimed) < retireChunk/2 ||
+		len(s.Claimed) > users-retireChunk/2 { // a scan is not exact
+		t.Errorf("interrupted: retired %v, live %v, %d by user, %v", v.Retired, s.Live, len(s.Claimed), err)
 	}
 	if err := p.Retire(ctx, pk.ID); err != nil {
 		t.Fatal(err)

@@ -229,24 +229,8 @@ func dump(t testing.TB, p *Pool, id string) state {
 	live, err := p.rdb.ZRange(ctx, keys.live, 0, -1).Result()
 	fail(err)
 	s.Live = slices.Contains(live, id)
-	s.Order = []string{}
-	parts, err := p.rdb.LRange(ctx, keys.order, 0, -1).Result()
+	s.Order, err = p.rdb.LRange(ctx, keys.order, 0, -1).Result()
 	fail(err)
-	gone := 0 // claims removed by an unfinished retire
-	for i, part := range parts {
-		text, packed, _ := strings.Cut(part, ":")
-		before, err := strconv.Atoi(text)
-		fail(err)
-		if i == 0 {
-			gone = before
-		}
-		if before != gone+len(s.Order) {
-			t.Errorf("part %d of the winners counts %d earlier claims, there were %d", i, before, gone+len(s.Order))
-		}
-		users, err := decodeUsers([]byte(packed))
-		fail(err)
-		s.Order = append(s.Order, users...)
-	}
 	for key, to := range map[string]*[]string{keys.claimed: &s.Claimed, keys.staged: &s.Staged} {
 		all, err := p.rdb.ZRange(ctx, key, 0, -1).Result()
 		fail(err)

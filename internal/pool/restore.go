@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/tinylib/msgp/msgp"
 
 	"hongbao/internal/money"
 	"hongbao/internal/packet"
@@ -24,8 +23,6 @@ const (
 	// restorePart is the number of elements that one call of restore.lua writes: some
 	// milliseconds in which Redis serves no other call.
 	restorePart = 5_000
-	// orderPart is the number of winners in one element of the order list.
-	orderPart = 100
 	// clearPackets is the number of packets that one call of clear.lua removes.
 	clearPackets = 200
 	// tombstoneBatch is the number of tombstones in one pipeline.
@@ -166,9 +163,9 @@ type packetRestore struct {
 	epoch    int64
 	packet   packet.RebuildInput
 
-	free, claimed, parts int // free shares, claims in winners, elements of order
-	sum                  money.Fen
-	withoutShare         map[string]packet.Claim // claims without a share by user, not yet found among the shares
+	free, claimed int // free shares, claims in winners
+	sum           money.Fen
+	withoutShare  map[string]packet.Claim // claims without a share by user, not yet found among the shares
 }
 
 // write adds elements to a key; before is the number of elements in a list, or of bytes in a string, which
@@ -214,8 +211,6 @@ func (f *packetRestore) writeHeader(ctx context.Context) error {
 func (f *packetRestore) writeShares(ctx context.Context, shares []packet.Share) error {
 	var winners, members, order []any
 	var free []byte
-	var users []string
-	before := f.claimed
 	for _, s := range shares {
 		if s.Claim == nil {
 			free = packet.AppendShare(free, s.Index, s.Amount)
@@ -230,11 +225,7 @@ func (f *packetRestore) writeShares(ctx context.Context, shares []packet.Share) 
 		delete(f.withoutShare, c.UserID) // a claim with a share wins
 		winners = append(winners, c.UserID, record)
 		members = append(members, 0, memberPrefix(f.packet.App, c.UserID)+memberSuffix(c.ClaimedAt.UnixMilli(), c.PacketID))
-		users = append(users, c.UserID)
-	}
-	for from := 0; from < len(users); from += orderPart {
-		part := users[from:min(from+orderPart, len(users))]
-		order = append(order, strconv.Itoa(before+from)+":"+string(packUsers(part)))
+		order = append(order, c.UserID)
 	}
 	if len(free) > 0 && f.packet.Stored == packet.StatusOpen && !f.packet.Withheld { // a closing packet needs no free shares
 		if err := f.write(ctx, f.keys.shares, kindString, packet.ShareLen*(f.packet.ClaimedCount+f.free), []any{free}); err != nil {
@@ -244,13 +235,13 @@ func (f *packetRestore) writeShares(ctx context.Context, shares []packet.Share) 
 	if err := f.write(ctx, f.keys.winners, kindHash, 0, winners); err != nil {
 		return err
 	}
-	if err := f.write(ctx, f.keys.order, kindList, f.parts, order); err != nil {
+	if err := f.write(ctx, f.keys.order, kindList, f.claimed, order); err != nil {
 		return err
 	}
 	if err := f.write(ctx, f.keys.claimed, kindZset, 0, members); err != nil {
 		return err
 	}
-	f.free, f.claimed, f.parts = f.free+len(free)/packet.ShareLen, f.claimed+len(users), f.parts+len(order)
+	f.free, f.claimed = f.free+len(free)/packet.ShareLen, f.claimed+len(order)
 	return nil
 }
 
@@ -265,14 +256,6 @@ func claimRecord(c packet.Claim, mark string) (string, error) {
 		profile = string(encoded)
 	}
 	return fmt.Sprintf("%d:%d:%d:%s:%s", c.ShareIndex, c.Amount, c.ClaimedAt.UnixMilli(), mark, profile), nil
-}
-
-func packUsers(users []string) []byte {
-	b := msgp.AppendArrayHeader(nil, uint32(len(users)))
-	for _, u := range users {
-		b = msgp.AppendString(b, u)
-	}
-	return b
 }
 
 // finish compares the shares with the row's counts, and writes the packet's hash.

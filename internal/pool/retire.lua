@@ -2,9 +2,9 @@
 -- retire.lua removes the pool of a closed packet and leaves a tombstone, which answers
 -- a late repeat of the create request (R7). A packet that is not open yet is retired
 -- too: a create without MySQL staged it again long after its end. The first call writes
--- the tombstone, and from then on the packet is read from MySQL. Each call removes a part
--- of its claims, all indexed before by index.lua, from the lane's claims by user. The
--- last call removes the rest.
+-- the tombstone, and from then on the packet is read from MySQL. The calls scan its claims,
+-- all indexed before by index.lua, and remove them from the lane's claims by user. The last
+-- call removes the pool.
 --
 -- KEYS[1] epoch of the lane
 -- KEYS[2] packet hash, or its tombstone
@@ -12,18 +12,18 @@
 -- KEYS[4] winners
 -- KEYS[5] eligible user ids
 -- KEYS[6] live packets of the lane
--- KEYS[7] winners in the order of their claims, list of "<number of earlier claims>:<user
---         ids as a MessagePack array>"
+-- KEYS[7] users in the order of their claims
 -- KEYS[8] claims of the lane by user
 -- KEYS[9] staged packets of the lane
 --
 -- ARGV[1] fencing token of the caller (epoch.go)
 -- ARGV[2] packet id
 -- ARGV[3] duration of the tombstone in ms
--- ARGV[4] number of claims to remove, rounded up to whole calls of grab.lua
+-- ARGV[4] cursor of the scan, 0 in the first call
+-- ARGV[5] number of claims to scan, about
 --
--- Returns {outcome, state, counts (epoch.go)}. Outcomes: done (also when nothing is left
--- to retire); more (call again); state (grabs are still possible, nothing changed).
+-- Returns {outcome, state, next cursor, counts (epoch.go)}. Outcomes: done (also when nothing
+-- is left to retire); more (call again); state (grabs are still possible, nothing changed).
 
 -- The fence (R9): refuse a caller of another epoch, and a lane that lacks acknowledged changes.
 local epoch, seen_seq, process, seen_own = string.match(ARGV[1], '^(%d+):(%d+):(%d+):(%d+)$')
@@ -36,7 +36,7 @@ local function changed() return {redis.call('HINCRBY', KEYS[1], 'seq', 1), redis
 local f = redis.call('HMGET', KEYS[2], 'state', 'retired', 'body_hash', 'first', 'app', 'sender', 'created_at')
 local state, app, counted = f[1], f[5] or '', {}
 if state and not f[2] then
-  if state == 'open' then return {'state', state, {}} end
+  if state == 'open' then return {'state', state, '0', {}} end
   state = state == 'rejected' and state or 'closed'
   local member = '\0' .. string.format('%015.0f', f[7]) .. '\0' .. ARGV[2]
   redis.call('ZREM', KEYS[9], app .. '\0' .. member, app .. '\0' .. (f[6] or '') .. member)
@@ -47,20 +47,16 @@ if state and not f[2] then
   counted = changed()
 end
 
-local n = 0
-while n < tonumber(ARGV[4]) do
-  local part = redis.call('LPOP', KEYS[7])
-  if not part then break end
-  local users = cmsgpack.unpack(string.sub(part, string.find(part, ':', 1, true) + 1))
-  local members = {}
-  for i, record in ipairs(redis.call('HMGET', KEYS[4], unpack(users))) do
-    local at = record and string.match(record, '^%d+:%d+:(%d+):') or '0'
-    members[i] = app .. '\0' .. users[i] .. '\0' .. string.format('%015.0f', at) .. '\0' .. ARGV[2]
-  end
-  redis.call('ZREM', KEYS[8], unpack(members))
-  n = n + #users
+local scan = redis.call('HSCAN', KEYS[4], ARGV[4], 'COUNT', ARGV[5])
+local members = {}
+for i = 1, #scan[2], 2 do
+  local at = string.match(scan[2][i + 1], '^%d+:%d+:(%d+):') or '0'
+  members[#members + 1] = app .. '\0' .. scan[2][i] .. '\0' .. string.format('%015.0f', at) .. '\0' .. ARGV[2]
 end
-if redis.call('EXISTS', KEYS[7]) == 1 then return {'more', state or '', counted} end
-redis.call('UNLINK', KEYS[3], KEYS[4], KEYS[5])
+for from = 1, #members, 1000 do
+  redis.call('ZREM', KEYS[8], unpack(members, from, math.min(from + 999, #members)))
+end
+if scan[1] ~= '0' then return {'more', state or '', scan[1], counted} end
+redis.call('UNLINK', KEYS[3], KEYS[4], KEYS[5], KEYS[7])
 redis.call('ZREM', KEYS[6], ARGV[2])
-return {'done', state or '', counted}
+return {'done', state or '', '0', counted}
