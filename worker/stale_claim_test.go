@@ -1,6 +1,7 @@
 package worker_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -32,10 +33,11 @@ func (c *staleCase) relayed(t *testing.T, kind byte) {
 		t.Fatalf("the packet is in %q", keys)
 	}
 	lane, _, _ := strings.Cut(keys[0], "packet:")
-	must(rdb.XAdd(t.Context(), &redis.XAddArgs{Stream: lane + "handoff", Values: []any{"kind", "claims", "packet_id", c.p.ID, "app", "demo",
-		"shares", packet.AppendShare(nil, c.stale.ShareIndex, c.stale.Amount), "at", c.stale.ClaimedAt.UnixMilli(),
-		"users", "\x91" + string([]byte{0xa0 | byte(len(c.stale.UserID))}) + c.stale.UserID, "profiles", "", "last", "0",
-		"epoch", c.stale.Epoch, "seq", c.stale.Seq}}).Result())(t)
+	str := func(s string) string { return "\xd9" + string([]byte{byte(len(s))}) + s } // MessagePack
+	part := str(fmt.Sprint(c.stale.Epoch)) + "\xcd" + string([]byte{byte(c.stale.Seq >> 8), byte(c.stale.Seq)}) + str("demo") +
+		str(fmt.Sprint(c.stale.ClaimedAt.UnixMilli())) + "\xc2" +
+		str(string(packet.AppendShare(nil, c.stale.ShareIndex, c.stale.Amount))) + str("\x91"+str(c.stale.UserID)) + str("")
+	must(rdb.XAdd(t.Context(), &redis.XAddArgs{Stream: lane + "handoff", Values: []any{"kind", "claims", c.p.ID, part}}).Result())(t)
 	wait.Until(t, "the stale claim is recorded", func() bool {
 		users, err := c.store.ShareConflictUsers(t.Context(), c.p.ID)
 		if kind == 'p' {

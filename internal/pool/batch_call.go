@@ -17,6 +17,7 @@ import (
 type call struct {
 	lane    *lane
 	batches []*grabBatch
+	grabs   int // in batches
 	keys    []string
 	args    []any
 	mark    string

@@ -69,8 +69,10 @@ func testClaimIndex(t *testing.T, on setup) {
 		flush(p, lane, batchOf(t.Context(), part...))
 	}
 	// Unreadable entries do not stop the index.
-	for _, damaged := range [][]string{{"x", "y"}, {"kind", "claims"}, {"kind", "claims", "users", "\xc1"},
-		{"kind", "claims", "users", "\x91\xa1u", "app", "shop", "packet_id", pk.ID, "at", "x"}} {
+	for _, damaged := range [][]string{{"x", "y"}, {"kind", "claims"}, {"kind", "claims", pk.ID, "\xc1"},
+		{"kind", "claims", pk.ID, "\x01\x02\xc0\x04\x05\x06\xa1\x90"}, // no app
+		{"kind", "claims", pk.ID, packedPart(1, "x", "", []byte("\x91\xa1u"), nil, false)},
+		{"kind", "claims", pk.ID, packedPart(1, "1700000000000", "", []byte("\xc1"), nil, false)}} {
 		if err := p.rdb.XAdd(t.Context(), &redis.XAddArgs{Stream: p.keys.handoff(lane), Values: damaged}).Err(); err != nil {
 			t.Fatal(err)
 		}

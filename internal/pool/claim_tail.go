@@ -103,7 +103,7 @@ func (f *searchRun) extendLane(known *knownLane, entries []redis.XMessage, index
 	}
 	for _, entry := range entries {
 		known.tail.last = entry.ID
-		if part, ok := f.tailPart(entry); ok {
+		for _, part := range f.tailParts(entry) {
 			known.tail.parts = append(known.tail.parts, part)
 			known.tail.n += int64(len(part.owners))
 			known.index.addPart(part)
@@ -112,22 +112,25 @@ func (f *searchRun) extendLane(known *knownLane, entries []redis.XMessage, index
 	known.tail.trim(indexed)
 }
 
-// tailPart decodes a hand-off. One without readable claims is none: its reader quarantines it.
-func (f *searchRun) tailPart(entry redis.XMessage) (tailPart, bool) {
-	field := func(name string) string {
-		s, _ := entry.Values[name].(string)
-		return s
+// tailParts decodes a hand-off. One without readable claims has none: its reader quarantines it.
+func (f *searchRun) tailParts(entry redis.XMessage) (parts []tailPart) {
+	if entry.Values[fieldKind] != "claims" {
+		return nil
 	}
-	at, errAt := strconv.ParseInt(field("at"), 10, 64)
-	users, errUsers := decodeUsers([]byte(field("users")))
-	if field(fieldKind) != "claims" || errors.Join(errAt, errUsers) != nil || !packet.ValidID(field("packet_id")) {
-		return tailPart{}, false
+	for id, value := range entry.Values {
+		encoded, _ := value.(string)
+		claims, err := decodePart(id, encoded)
+		at, errAt := strconv.ParseInt(claims.at, 10, 64)
+		if errors.Join(err, errAt) != nil {
+			continue
+		}
+		part := tailPart{entryID: entry.ID, at: packet.Cursor{At: fromMs(at), ID: id}, owners: make([]uint64, len(claims.users))}
+		for i, user := range claims.users {
+			part.owners[i] = maphash.String(f.seed, memberPrefix(claims.app, user))
+		}
+		parts = append(parts, part)
 	}
-	part := tailPart{entryID: entry.ID, at: packet.Cursor{At: fromMs(at), ID: field("packet_id")}, owners: make([]uint64, len(users))}
-	for i, user := range users {
-		part.owners[i] = maphash.String(f.seed, memberPrefix(field("app"), user))
-	}
-	return part, true
+	return parts
 }
 
 // trim removes the claims that are indexed up to a hand-off.

@@ -165,14 +165,15 @@ for _, p in ipairs(taking) do
     'claimed_amount', format('%d', p.sum), 'best', format('%d', p.best), 'best_amount', format('%d', p.most), 'claimed_at', p.at)
   redis.call('HSET', KEYS[p.key + 2], unpack(p.claims))
 end
+local entry = {} -- packet id, part, packet id, ...
 for _, p in ipairs(taking) do
-  redis.call('XADD', KEYS[2], '*', 'kind', 'claims', 'packet_id', p.id, 'app', p.app, 'at', p.at, 'shares', p.shares,
-    'users', p.winners, 'profiles', p.profiles, 'last', p.remaining == 0 and '1' or '0',
-    'epoch', epoch, 'seq', format('%d', fence[3] + won + 1))
+  entry[#entry + 1] = p.id
+  entry[#entry + 1] = cmsgpack.pack(epoch, fence[3] + won + 1, p.app, p.at, p.remaining == 0, p.shares, p.winners, p.profiles)
   won = won + p.take
 end
 local seq, changes, grabs = fence[3] + won, (fence[4] or 0) + won, fence[5] + won
 if won > 0 then
+  redis.call('XADD', KEYS[2], '*', 'kind', 'claims', unpack(entry))
   redis.call('HSET', KEYS[1], 'seq', format('%d', seq), 'grabs', format('%d', grabs), process, format('%d', changes))
 end
 for _, p in ipairs(taking) do

@@ -60,7 +60,7 @@ func testGrabCommands(t *testing.T, on setup) {
 		{"not found", [][2]string{{missing.ID, "a"}}, fence + "HMGET"},
 		{"two won of a packet", [][2]string{{mates[5].ID, "a"}, {mates[5].ID, "b"}}, fence + reads + shares + writes + "XADD " + count + "RPUSH"},
 		{"won of two packets, and one repeated", [][2]string{{mates[6].ID, "a"}, {open.ID, "a"}, {mates[7].ID, "a"}},
-			fence + reads + shares + reads + reads + shares + writes + writes + "XADD XADD " + count + "RPUSH RPUSH"},
+			fence + reads + shares + reads + reads + shares + writes + writes + "XADD " + count + "RPUSH RPUSH"},
 	} {
 		batch := batchOf(t.Context(), c.grabs...)
 		seen, err := p.checkFence(lane)

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// maxBatch is the maximum number of grabs of one packet in one call: about a millisecond
-	// of Redis' time, with one fsync.
+	// maxBatch is the maximum number of grabs in one call: about a millisecond of Redis' time,
+	// with one fsync.
 	maxBatch = 512
 	// maxPipelineGrabs is the maximum number of grabs in one pipeline to one server.
 	maxPipelineGrabs = 2 * maxBatch
@@ -142,7 +142,7 @@ func (f *flusher) waiting() (queued, expected int) {
 	return f.queued, f.lastSize
 }
 
-// next returns up to maxPipelineGrabs grabs as one call for each lane, or nil when no grab
+// next returns up to maxPipelineGrabs grabs as one call of up to maxBatch grabs for each lane, or several, or nil when no grab
 // waits, which ends the pipeline. Packets take turns by batch, so that a crowd on one packet
 // delays no other, not even of the same lane.
 func (f *flusher) next() []*call {
@@ -165,12 +165,13 @@ func (f *flusher) next() []*call {
 			delete(f.queues, at.id)
 		}
 		c := of[at.lane]
-		if c == nil {
+		if c == nil || c.grabs+len(q.grabs) > maxBatch {
 			c = &call{lane: at.lane}
 			of[at.lane] = c
 			calls = append(calls, c)
 		}
 		c.batches = append(c.batches, q)
+		c.grabs += len(q.grabs)
 		at.lane.queued -= len(q.grabs)
 		f.batchSize = len(q.grabs)
 		n += len(q.grabs)

@@ -221,12 +221,20 @@ func testGrabWon(t *testing.T, on setup) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantEntry := []string{"app=shop", "at=" + at, "epoch=1", "kind=claims", "last=0", "packet_id=" + pk.ID, "profiles=\x81\x01\xd9" +
-		string([]byte{byte(len(encoded))}) + string(encoded),
-		"seq=" + strconv.FormatInt(epochOf(t, p, packet.Lane(pk.ID, p.Lanes())).Seq, 10),
-		"shares=" + string(packet.AppendShare(nil, 0, 70)), "users=\x91\xa5first"}
-	if len(after.HandOffs) != 2 || !slices.Equal(after.HandOffs[1], wantEntry) {
-		t.Errorf("hand-offs %v, want %v", after.HandOffs, wantEntry)
+	part := claimsPart{epoch: 1, seq: epochOf(t, p, packet.Lane(pk.ID, p.Lanes())).Seq, app: "shop", at: at,
+		shares: string(packet.AppendShare(nil, 0, 70)), users: []string{"first"}, profiles: map[int]string{1: string(encoded)}}
+	handedOff := func(entry []string) claimsPart {
+		t.Helper()
+		if len(entry) != 2 || !slices.Contains(entry, "kind=claims") {
+			t.Fatalf("entry %q", entry)
+		}
+		id, value, _ := strings.Cut(entry[slices.IndexFunc(entry, func(f string) bool { return f != "kind=claims" })], "=")
+		got, err := decodePart(id, value)
+		must(t, err)
+		return got
+	}
+	if len(after.HandOffs) != 2 || !reflect.DeepEqual(handedOff(after.HandOffs[1]), part) {
+		t.Errorf("hand-offs %q, want %+v", after.HandOffs, part)
 	}
 
 	last := mustGrab(t, p, pk.ID, "second")
@@ -238,7 +246,7 @@ func testGrabWon(t *testing.T, on setup) {
 	if !slices.Equal(after.Order, []string{"first", "second"}) || len(after.Claimed) != 1 {
 		t.Errorf("order %q, claims by user %q", after.Order, after.Claimed)
 	}
-	if len(after.Shares) != 0 || len(after.HandOffs) != 3 || !slices.Contains(after.HandOffs[2], "last=1") {
+	if len(after.Shares) != 0 || len(after.HandOffs) != 3 || !handedOff(after.HandOffs[2]).last {
 		t.Errorf("after the last share %+v", after)
 	}
 }

@@ -1,9 +1,11 @@
 package pool
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"unicode/utf8"
 
@@ -15,9 +17,10 @@ import (
 
 // Batch is the result of one read of hand-offs.
 type Batch struct {
+	// HandOffs are the entries; those with claims of several packets as one hand-off for each packet.
 	HandOffs []packet.HandOff
-	// Undecodable are entries, or parts of entries. An entry with readable and unreadable claims is
-	// in both lists with the same id.
+	// Undecodable are entries, or all bad parts of an entry together. An entry with readable and
+	// unreadable claims is in both lists with the same id.
 	Undecodable []Undecodable
 	// Last is the id of the last entry of the batch, decoded or not.
 	Last string
@@ -37,11 +40,8 @@ type Undecodable struct {
 // Kinds and fields of entries, as the scripts write them:
 //
 //	create.lua  kind created, packet JSON, created_at, opens_at, expires_at in ms
-//	grab.lua    kind claims, packet_id, app, packed shares, at in ms, users in the order
-//	            of shares as a MessagePack array, profiles as a MessagePack map
-//	            from position in users (from 1) to JSON, or empty, last (1 when the packet's
-//	            last share is among them), epoch of the lane and seq of the first claim; each
-//	            further claim has the next seq (epoch and seq are missing in old entries)
+//	grab.lua    kind claims, and for each packet with winners a field with its id, the part of that
+//	            packet (claimsPart); an entry has at most maxBatch claims
 //	recall.lua  kind recalled, packet_id
 const fieldKind = "kind"
 
@@ -54,10 +54,8 @@ func decodeBatch(lane int, messages []redis.XMessage) (b Batch, deleted []string
 			deleted = append(deleted, m.ID)
 			continue
 		}
-		h, ok, bad := decodeEntry(lane, m)
-		if ok {
-			b.HandOffs = append(b.HandOffs, h)
-		}
+		handOffs, bad := decodeEntry(lane, m)
+		b.HandOffs = append(b.HandOffs, handOffs...)
 		if bad != nil {
 			b.Undecodable = append(b.Undecodable, *bad)
 		}
@@ -65,13 +63,11 @@ func decodeBatch(lane int, messages []redis.XMessage) (b Batch, deleted []string
 	return b, deleted
 }
 
-// decodeEntry decodes one entry. The claims are in the order of their share indices, in which
-// they were won. bad has the parts that could not be decoded; ok reports whether there is a
-// hand-off.
-func decodeEntry(lane int, m redis.XMessage) (h packet.HandOff, ok bool, bad *Undecodable) {
-	h.EntryID = m.ID
-	rejectEntry := func(err error) (packet.HandOff, bool, *Undecodable) {
-		return packet.HandOff{}, false, &Undecodable{EntryID: m.ID, Lane: lane, Values: readable(m.Values), Err: err}
+// decodeEntry decodes one entry. The claims of a hand-off are in the order of their share indices, in which
+// they were won. bad has the parts that could not be decoded.
+func decodeEntry(lane int, m redis.XMessage) (handOffs []packet.HandOff, bad *Undecodable) {
+	rejectEntry := func(err error) ([]packet.HandOff, *Undecodable) {
+		return nil, &Undecodable{EntryID: m.ID, Lane: lane, Values: readable(m.Values), Err: err}
 	}
 	switch kind := m.Values[fieldKind]; kind {
 	case "created":
@@ -79,21 +75,18 @@ func decodeEntry(lane int, m redis.XMessage) (h packet.HandOff, ok bool, bad *Un
 		if err != nil {
 			return rejectEntry(err)
 		}
-		h.Created = &created
-		return h, true, nil
+		return []packet.HandOff{{EntryID: m.ID, Created: &created}}, nil
 	case "recalled":
 		id, _ := m.Values["packet_id"].(string)
 		if !packet.ValidID(id) {
 			return rejectEntry(fmt.Errorf("%w: recalled packet %q", ErrMalformed, id))
 		}
-		h.Recalled = id
-		return h, true, nil
+		return []packet.HandOff{{EntryID: m.ID, Recalled: id}}, nil
 	case "claims":
-		bad, err := decodeClaims(lane, m, &h)
-		if err != nil {
-			return rejectEntry(err)
+		if len(m.Values) < 2 {
+			return rejectEntry(fmt.Errorf("%w: no claims", ErrMalformed))
 		}
-		return h, len(h.Claims)+len(h.SoldOut) > 0, bad
+		return decodeClaims(lane, m)
 	default:
 		return rejectEntry(fmt.Errorf("%w: kind %q", ErrMalformed, kind))
 	}
@@ -137,64 +130,113 @@ func decodeCreated(values map[string]any) (packet.Packet, error) {
 	return p, nil
 }
 
-// decodeClaims fills in h from an entry of claims. err means that the whole entry is unreadable;
-// bad has single unreadable claims.
-func decodeClaims(lane int, m redis.XMessage, h *packet.HandOff) (bad *Undecodable, err error) {
-	field := func(name string) string {
-		s, _ := m.Values[name].(string)
-		return s
-	}
-	id := field("packet_id")
-	if !packet.ValidID(id) {
-		return nil, fmt.Errorf("%w: claims of packet %q", ErrMalformed, id)
-	}
-	users, err := decodeUsers([]byte(field("users")))
-	if err != nil {
-		return nil, err
-	}
-	profiles, err := decodeProfiles([]byte(field("profiles")), len(users))
-	if err != nil {
-		return nil, err
-	}
-	shares := field("shares")
-	if len(shares) != packet.ShareLen*len(users) {
-		return nil, fmt.Errorf("%w: %d bytes of shares for %d users", ErrMalformed, len(shares), len(users))
-	}
-	h.App = field("app")
-	epoch, seq := decodeSeq(field("epoch"), field("seq"))
-	for i, user := range users {
-		index, amount, err := packet.UnpackShare(shares, i)
-		var claim packet.Claim
-		if err == nil {
-			claim, err = packet.NewClaim(id, user, index, amount, field("at"), profiles[i+1])
+// decodeClaims decodes each packet's part alone, in the order in which the grabs were won.
+func decodeClaims(lane int, m redis.XMessage) (handOffs []packet.HandOff, bad *Undecodable) {
+	reject := func(name, value string, err error) {
+		if bad == nil {
+			bad = &Undecodable{EntryID: m.ID, Lane: lane, Values: map[string]any{}, Err: err}
 		}
-		if err != nil {
-			if bad == nil {
-				bad = &Undecodable{EntryID: m.ID, Lane: lane, Values: map[string]any{"packet_id": id, "at": field("at")}, Err: err}
-			}
-			bad.Values["claim:"+user] = fmt.Sprintf("%d:%d %s", index, amount, profiles[i+1])
+		bad.Values[name] = value
+	}
+	for id, value := range m.Values {
+		if id == fieldKind {
 			continue
 		}
-		if epoch > 0 {
-			claim.Epoch, claim.Seq = epoch, seq+int64(i)
+		encoded, _ := value.(string)
+		part, err := decodePart(id, encoded)
+		if err != nil {
+			reject(id, strconv.Quote(encoded), err)
+			continue
 		}
-		h.Claims = append(h.Claims, claim)
+		h := packet.HandOff{EntryID: m.ID, App: part.app}
+		for i, user := range part.users {
+			index, amount, err := packet.UnpackShare(part.shares, i)
+			var claim packet.Claim
+			if err == nil {
+				claim, err = packet.NewClaim(id, user, index, amount, part.at, part.profiles[i+1])
+			}
+			if err != nil {
+				reject("claim:"+id+":"+user, fmt.Sprintf("%d:%d:%s %s", index, amount, part.at, part.profiles[i+1]), err)
+				continue
+			}
+			if part.epoch > 0 {
+				claim.Epoch, claim.Seq = part.epoch, part.seq+int64(i)
+			}
+			h.Claims = append(h.Claims, claim)
+		}
+		if part.last {
+			h.SoldOut = []string{id}
+		}
+		if len(h.Claims)+len(h.SoldOut) > 0 {
+			handOffs = append(handOffs, h)
+		}
 	}
-	if field("last") == "1" {
-		h.SoldOut = []string{id}
-	}
-	return bad, nil
+	slices.SortFunc(handOffs, func(a, b packet.HandOff) int { return cmp.Compare(firstSeq(a), firstSeq(b)) })
+	return handOffs, bad
 }
 
-// decodeSeq returns epoch and seq of an entry's first claim; 0 when the entry has none,
-// which does not stop its payouts.
-func decodeSeq(epoch, seq string) (int64, int64) {
-	e, errEpoch := strconv.ParseInt(epoch, 10, 64)
-	n, errSeq := strconv.ParseInt(seq, 10, 64)
-	if errEpoch != nil || errSeq != nil || e < 1 || n < 1 {
-		return 0, 0
+// firstSeq returns the seq of the first claim.
+func firstSeq(h packet.HandOff) int64 {
+	if len(h.Claims) == 0 {
+		return 0
 	}
-	return e, n
+	return h.Claims[0].Seq
+}
+
+// claimsPart is a packet's part of an entry, written as MessagePack values in the order of these fields.
+type claimsPart struct {
+	epoch    int64  // of the lane; as text; 0: unknown
+	seq      int64  // of the first claim; each further claim has the next one
+	app      string // of the packet
+	at       string // claimed at, in ms
+	last     bool   // the packet's last share is among the claims
+	shares   string // packed
+	users    []string
+	profiles map[int]string // JSON, by position in users, from 1
+}
+
+func decodePart(id, encoded string) (c claimsPart, err error) {
+	if !packet.ValidID(id) {
+		return c, fmt.Errorf("%w: claims of packet %q", ErrMalformed, id)
+	}
+	var epoch, users, profiles string
+	b := []byte(encoded)
+	read := func(to *string) {
+		if err == nil {
+			*to, b, err = msgp.ReadStringBytes(b)
+		}
+	}
+	read(&epoch)
+	if err == nil {
+		c.seq, b, err = msgp.ReadInt64Bytes(b)
+	}
+	read(&c.app)
+	read(&c.at)
+	if err == nil {
+		c.last, b, err = msgp.ReadBoolBytes(b)
+	}
+	read(&c.shares)
+	read(&users)
+	read(&profiles)
+	if err == nil {
+		c.epoch, err = strconv.ParseInt(epoch, 10, 64)
+	}
+	if err == nil && (len(b) > 0 || c.epoch < 0 || c.seq < 0) {
+		err = fmt.Errorf("%d trailing bytes, epoch %d, seq %d", len(b), c.epoch, c.seq)
+	}
+	if err != nil {
+		return c, fmt.Errorf("%w: part of packet %s: %w", ErrMalformed, id, err)
+	}
+	if c.users, err = decodeUsers([]byte(users)); err != nil {
+		return c, err
+	}
+	if c.profiles, err = decodeProfiles([]byte(profiles), len(c.users)); err != nil {
+		return c, err
+	}
+	if len(c.shares) != packet.ShareLen*len(c.users) {
+		return c, fmt.Errorf("%w: %d bytes of shares for %d users", ErrMalformed, len(c.shares), len(c.users))
+	}
+	return c, nil
 }
 
 func decodeUsers(b []byte) ([]string, error) {

@@ -25,14 +25,18 @@ while read < 100 and #members < 2 * ARGV[1] do
   local entries = redis.call('XRANGE', KEYS[1], '(' .. listed, '+', 'COUNT', step)
   if #entries == 0 then break end
   for _, entry in ipairs(entries) do
-    local f = {}
-    for i = 1, #entry[2], 2 do f[entry[2][i]] = entry[2][i + 1] end
-    local ok, users = pcall(cmsgpack.unpack, f.users or '')
-    if f.kind == 'claims' and ok and f.app and f.packet_id and tonumber(f.at) then -- else its reader quarantines it
-      local owner, member = f.app .. '\0', '\0' .. string.format('%015.0f', f.at) .. '\0' .. f.packet_id
-      for _, user in ipairs(users) do
-        members[#members + 1] = '0'
-        members[#members + 1] = owner .. user .. member
+    local fields, claims = entry[2], false
+    for i = 1, #fields, 2 do claims = claims or fields[i] == 'kind' and fields[i + 1] == 'claims' end
+    for i = 1, claims and #fields or 0, 2 do
+      local ok, _, _, app, at, _, _, packed = pcall(cmsgpack.unpack, fields[i + 1])
+      local also_ok, users = pcall(cmsgpack.unpack, packed)
+      -- else its reader quarantines it
+      if fields[i] ~= 'kind' and ok and also_ok and type(users) == 'table' and type(app) == 'string' and tonumber(at) then
+        local owner, member = app .. '\0', '\0' .. string.format('%015.0f', at) .. '\0' .. fields[i]
+        for _, user in ipairs(users) do
+          members[#members + 1] = '0'
+          members[#members + 1] = owner .. user .. member
+        end
       end
     end
     listed = entry[1]

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -102,11 +103,20 @@ func testBatch(t *testing.T, on setup) {
 	changed(t, p, open2.ID, before2, map[string]string{"remaining": "1", "claimed_count": "1", "claimed_amount": "100", "best": "0",
 		"best_amount": "100", "claimed_at": at})
 	unchanged(t, p, funding.ID, beforeF)
-	// One entry for all winners of a packet.
+	// One entry for all winners of the call.
 	entries := dump(t, p, open1.ID).HandOffs
-	entry := entries[len(entries)-1]
-	if len(entries) != 2 || !slices.Contains(entry, "users=\x92\xa1a\xa1b") || !slices.Contains(entry, "last=1") {
-		t.Errorf("hand-offs %q", entries)
+	parts := map[string]claimsPart{}
+	for _, field := range entries[len(entries)-1] {
+		if id, value, _ := strings.Cut(field, "="); id != fieldKind {
+			part, err := decodePart(id, value)
+			must(t, err)
+			parts[id] = part
+		}
+	}
+	first, second := parts[open1.ID], parts[open2.ID]
+	if len(entries) != 2 || len(parts) != 2 || !slices.Equal(first.users, []string{"a", "b"}) || !first.last || second.last ||
+		second.seq != first.seq+2 {
+		t.Errorf("hand-offs %+v", parts)
 	}
 }
 
@@ -400,5 +410,32 @@ func TestTurns(t *testing.T) {
 	}
 	if f.queued != 0 || a.queued != 0 || b.queued != 0 || len(f.queues) != 0 || f.turns != nil || f.pipelines != 0 {
 		t.Errorf("%+v, %+v, %+v", f, a, b)
+	}
+}
+
+// TestCallsAreBounded: the grabs of a lane that wait for many packets go in several calls, because all claims
+// of a call share a hand-off.
+func TestCallsAreBounded(t *testing.T) {
+	f := &flusher{pool: &Pool{cfg: Config{MaxQueued: maxPipelineGrabs}}, queues: map[string]*packetQueue{}, pipelines: maxPipelines}
+	l := &lane{flusher: f}
+	const packets, each = 5, 2 * maxBatch / 5
+	for n := range packets {
+		for range each {
+			_, _, err := l.enqueue(strconv.Itoa(n), grab{ctx: t.Context(), user: "u"})
+			must(t, err)
+		}
+	}
+	total := 0
+	for _, c := range f.next() {
+		sum := 0
+		for _, q := range c.batches {
+			sum += len(q.grabs)
+		}
+		if total += sum; sum != c.grabs || sum > maxBatch {
+			t.Errorf("%d grabs in a call of %d", sum, c.grabs)
+		}
+	}
+	if total != packets*each {
+		t.Errorf("%d grabs of %d", total, packets*each)
 	}
 }

@@ -35,10 +35,10 @@ type laneReader struct {
 	unseen, more bool
 
 	mu        sync.Mutex
-	excluded  int64           // claims of stuck entries, which take no room
-	taking    int             // batches that are not completely underway yet
-	underway  map[string]bool // ids that are relayed or postponed: pending entries may be read again
-	held      map[string]int  // claims of each packet in this process
+	excluded  int64             // claims of stuck entries, which take no room
+	taking    int               // batches that are not completely underway yet
+	underway  map[string]*entry // by id; pending entries may be read again
+	held      map[string]int    // claims of each packet in this process
 	postponed map[string][]string
 	resume    chan struct{} // a packet with postponed entries has room again
 	relayed   []string      // entry ids to acknowledge; unbounded, so that relaying never waits for Redis
@@ -48,7 +48,7 @@ type laneReader struct {
 func newLaneReader(r *Relay, lane int, consumer string, sched, quarantine *scheduler) *laneReader {
 	return &laneReader{relay: r, lane: lane, consumer: consumer, sched: sched, quarantine: quarantine,
 		room:     semaphore.NewWeighted(maxLaneClaims),
-		underway: map[string]bool{}, held: map[string]int{}, postponed: map[string][]string{}, resume: make(chan struct{}, 1),
+		underway: map[string]*entry{}, held: map[string]int{}, postponed: map[string][]string{}, resume: make(chan struct{}, 1),
 		toAck: make(chan struct{}, 1)}
 }
 
@@ -92,53 +92,52 @@ func (l *laneReader) readPending(ctx context.Context) error {
 // process.
 func (l *laneReader) take(ctx context.Context, batch pool.Batch) error {
 	defer l.markTaking()()
-	parts := map[string]int{}
+	parts := map[string]int{} // of each entry
+	for _, h := range batch.HandOffs {
+		parts[h.EntryID]++
+	}
 	for _, b := range batch.Undecodable {
 		parts[b.EntryID]++
 	}
-	entries := map[string]*entry{}
-	open := func(id, packetID string, jobs int) (*entry, error) {
-		if e := entries[id]; e != nil {
-			return e, nil
-		}
-		n := int64(min(max(jobs+parts[id], 1), maxLaneClaims))
-		if err := l.room.Acquire(ctx, n); err != nil {
-			return nil, err
-		}
-		e := &entry{id: id, packetID: packetID, jobs: jobs, room: n, left: jobs + parts[id]}
-		entries[id] = e
-		return e, nil
-	}
 	for _, h := range batch.HandOffs {
-		if !l.markUnderway(h.EntryID) {
+		packetID := packetOf(h)
+		if !l.markUnderway(h.EntryID, packetID, parts[h.EntryID]) {
 			continue
 		}
 		jobs := l.relay.jobsOf(h)
-		packetID := packetOf(h)
 		if !l.admit(h.EntryID, packetID, len(jobs)) {
 			continue
 		}
-		e, err := open(h.EntryID, packetID, len(jobs))
+		p, err := l.open(ctx, h.EntryID, packetID, len(jobs))
 		if err != nil {
 			return err
 		}
 		for _, j := range jobs {
-			l.sched.put(l.relayJob(j, e))
+			l.sched.put(l.relayJob(j, p))
 		}
 	}
 	for _, b := range batch.Undecodable {
-		if entries[b.EntryID] == nil && !l.markUnderway(b.EntryID) {
+		if !l.markUnderway(b.EntryID, undecodable, parts[b.EntryID]) {
 			continue
 		}
-		e, err := open(b.EntryID, "", 0)
+		p, err := l.open(ctx, b.EntryID, "", 1)
 		if err != nil {
 			return err
 		}
-		l.exclude(e) // it waits only for MySQL
+		l.exclude(p) // it waits only for MySQL
 		l.logUndecodable(ctx, b)
-		l.quarantine.put(l.quarantineJob(b, e))
+		l.quarantine.put(l.quarantineJob(b, p))
 	}
 	return nil
+}
+
+// open waits for room in the lane for a part of an entry.
+func (l *laneReader) open(ctx context.Context, id, packetID string, jobs int) (*part, error) {
+	n := int64(min(max(jobs, 1), maxLaneClaims))
+	if err := l.room.Acquire(ctx, n); err != nil {
+		return nil, err
+	}
+	return &part{entryID: id, packetID: packetID, jobs: jobs, room: n, left: jobs}, nil
 }
 
 // markTaking marks that a batch is being taken, until the returned function is called.
@@ -160,18 +159,24 @@ func (l *laneReader) hasAll(pending int) bool {
 	return l.taking > 0 || pending <= len(l.underway)
 }
 
-func (l *laneReader) markUnderway(id string) bool {
+// markUnderway marks a part of an entry with that many parts, and reports whether it is new here.
+func (l *laneReader) markUnderway(id, name string, parts int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.underway[id] {
+	e := l.underway[id]
+	if e == nil {
+		e = &entry{known: map[string]bool{}, left: parts}
+		l.underway[id] = e
+	}
+	if e.known[name] {
 		return false
 	}
-	l.underway[id] = true
+	e.known[name] = true
 	return true
 }
 
 // relayJob returns a job that makes one call to Temporal for an entry.
-func (l *laneReader) relayJob(j job, e *entry) job {
+func (l *laneReader) relayJob(j job, e *part) job {
 	call := j.do
 	j.do = func(ctx context.Context) error {
 		if err := call(ctx); err != nil {
@@ -182,7 +187,7 @@ func (l *laneReader) relayJob(j job, e *entry) job {
 	}
 	logged := false
 	j.failed = func(ctx context.Context, err error, stuck bool) {
-		attrs := []any{slog.Int("lane", l.lane), slog.String("entry_id", e.id), slog.String("packet_id", j.packetID), slog.Any("error", err)}
+		attrs := []any{slog.Int("lane", l.lane), slog.String("entry_id", e.entryID), slog.String("packet_id", j.packetID), slog.Any("error", err)}
 		switch {
 		case stuck && l.markStuck(e):
 			l.relay.logger.ErrorContext(ctx, "Temporal refuses a hand-off; retrying at longer intervals. Other hand-offs are not delayed.", attrs...)
@@ -202,7 +207,7 @@ func (l *laneReader) logUndecodable(ctx context.Context, b pool.Undecodable) {
 
 // quarantineJob returns a job that moves an undecodable entry to MySQL. The entry is acknowledged
 // once the row exists; the lane continues while MySQL is unavailable.
-func (l *laneReader) quarantineJob(b pool.Undecodable, e *entry) job {
+func (l *laneReader) quarantineJob(b pool.Undecodable, e *part) job {
 	logged := false
 	return job{
 		packetID: strconv.Itoa(l.lane), // lanes take turns
@@ -224,7 +229,7 @@ func (l *laneReader) quarantineJob(b pool.Undecodable, e *entry) job {
 
 // markStuck counts an entry that fails while others succeed, and lets the lane continue without
 // it. It reports whether the entry is newly stuck.
-func (l *laneReader) markStuck(e *entry) bool {
+func (l *laneReader) markStuck(e *part) bool {
 	l.exclude(e)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -242,7 +247,7 @@ const excludedLimit = maxLaneClaims
 
 // exclude removes a stuck entry from the limits of lane and packet, so that later entries
 // continue. It does nothing when excludedLimit is reached.
-func (l *laneReader) exclude(e *entry) {
+func (l *laneReader) exclude(e *part) {
 	l.mu.Lock()
 	excluded := !e.excluded && l.excluded+e.room <= excludedLimit
 	if excluded {
@@ -256,16 +261,20 @@ func (l *laneReader) exclude(e *entry) {
 	}
 }
 
-// finish ends one job of an entry; after the last one the entry is due for acknowledgement. It
+// finish ends one job of a part; after the last one of all parts the entry is due for acknowledgement. It
 // does not wait: the scheduler's workers serve all lanes, and the Redis of this one may be
 // unavailable.
-func (l *laneReader) finish(e *entry) {
+func (l *laneReader) finish(e *part) {
 	l.mu.Lock()
 	if e.left--; e.left > 0 {
 		l.mu.Unlock()
 		return
 	}
-	l.relayed = append(l.relayed, e.id)
+	if whole := l.underway[e.entryID]; whole != nil {
+		if whole.left--; whole.left == 0 {
+			l.relayed = append(l.relayed, e.entryID)
+		}
+	}
 	if e.excluded {
 		l.excluded -= e.room
 	}
@@ -332,14 +341,23 @@ func (l *laneReader) ack(ctx context.Context, ids []string) error {
 	return nil
 }
 
-// entry is a hand-off with unfinished jobs; it must not be acknowledged yet.
+// entry is a hand-off with unfinished parts; it must not be acknowledged yet. Guarded by the lane's mutex.
 type entry struct {
-	id, packetID string
-	jobs         int   // calls to Temporal
-	room         int64 // of the lane
+	known map[string]bool // parts by packet that are relayed or postponed
+	left  int             // unfinished parts
+}
+
+// undecodable is the name of the part of an entry that goes to the quarantine; it is no packet id.
+const undecodable = "undecodable"
+
+// part is the claims of one packet in an entry, or an entry without claims.
+type part struct {
+	entryID, packetID string
+	jobs              int   // calls to Temporal
+	room              int64 // of the lane
 
 	// Guarded by the lane's mutex.
-	left     int  // unfinished jobs of all kinds
+	left     int  // unfinished jobs
 	excluded bool // its room is released
 	stuck    bool // counted as stuck
 }

@@ -17,13 +17,15 @@ import (
 // Redis under our name, and only their ids are kept.
 const packetLimit = maxLaneClaims / 4
 
-// packetOf returns the packet of an entry's claims; grabs of one call and packet share an entry.
-// Entries without claims are few and never postponed.
+// packetOf returns the packet of a hand-off's claims. Those without claims are few and never postponed.
 func packetOf(h packet.HandOff) string {
-	if len(h.Claims) == 0 {
-		return ""
+	switch {
+	case len(h.Claims) > 0:
+		return h.Claims[0].PacketID
+	case len(h.SoldOut) > 0: // its claims could not be decoded
+		return h.SoldOut[0]
 	}
-	return h.Claims[0].PacketID
+	return ""
 }
 
 // admit counts an entry's claims towards its packet's, or postpones the entry when the packet has
@@ -104,7 +106,11 @@ func (l *laneReader) nextPostponed() (packetID, id string) {
 func (l *laneReader) forgetPostponed(packetID, id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.underway, id)
+	if e := l.underway[id]; e != nil {
+		if delete(e.known, packetID); len(e.known) == 0 {
+			delete(l.underway, id)
+		}
+	}
 	if l.postponed[packetID] = l.postponed[packetID][1:]; len(l.postponed[packetID]) == 0 {
 		delete(l.postponed, packetID)
 	}

@@ -13,7 +13,7 @@ func TestGiantLeavesRoom(t *testing.T) {
 	held := 0
 	for i := range entries {
 		id := fmt.Sprintf("1-%d", i)
-		if l.markUnderway(id) && l.admit(id, "giant", 1) {
+		if l.markUnderway(id, "giant", 1) && l.admit(id, "giant", 1) {
 			held++
 		}
 	}
@@ -26,10 +26,10 @@ func TestGiantLeavesRoom(t *testing.T) {
 	for want := packetLimit; held > 0; held-- {
 		l.release("giant", 1)
 		for packetID, id := l.nextPostponed(); id != ""; packetID, id = l.nextPostponed() {
-			if id != fmt.Sprintf("1-%d", want) || l.markUnderway(id) {
+			if id != fmt.Sprintf("1-%d", want) || l.markUnderway(id, "giant", 1) {
 				t.Fatalf("%s is read, want 1-%d, underway until then", id, want)
 			}
-			if l.forgetPostponed(packetID, id); !l.markUnderway(id) || !l.admit(id, packetID, 1) {
+			if l.forgetPostponed(packetID, id); !l.markUnderway(id, packetID, 1) || !l.admit(id, packetID, 1) {
 				t.Fatalf("%s has no room", id)
 			}
 			want, held = want+1, held+1

@@ -192,7 +192,7 @@ func shareConflict(t *testing.T, c *crashes, name string) {
 	if _, err := fmt.Sscanf(record, "%d:%d:", &index, &amount); err != nil {
 		t.Fatal(err)
 	}
-	l.forgeClaim(t, r, stream, name+"-too-late", packedShare(index, amount), at)
+	l.forgeClaim(t, r, stream, name+"-too-late", packedShare(index, amount), at, 0, 0)
 	l.conflictVoided(t, name)
 }
 
@@ -210,8 +210,7 @@ func staleClaim(t *testing.T, c *crashes, name string) {
 	}
 	l.grabbed(t, name+"-b") // from the rebuilt lane
 	amount := count(t, c.mysql(t), "SELECT amount FROM shares WHERE packet_id = ? AND share_index = 2", l.id)
-	l.forgeClaim(t, r, stream, name+"-stale", packedShare(2, int64(amount)), fmt.Sprint(time.Now().UnixMilli()), "epoch", "1",
-		"seq", "2")
+	l.forgeClaim(t, r, stream, name+"-stale", packedShare(2, int64(amount)), fmt.Sprint(time.Now().UnixMilli()), 1, 2)
 	l.conflictVoided(t, name)
 }
 
@@ -220,12 +219,13 @@ func packedShare(index, amount int64) []byte {
 	return append(binary.BigEndian.AppendUint32(nil, uint32(index))[1:], binary.BigEndian.AppendUint64(nil, uint64(amount))[1:]...)
 }
 
-// forgeClaim adds the hand-off of a claim.
-func (l *packetLife) forgeClaim(t *testing.T, r *redis.Client, stream, user string, share []byte, at string, more ...any) {
+// forgeClaim adds the hand-off of a claim; epoch and seq 0: unknown.
+func (l *packetLife) forgeClaim(t *testing.T, r *redis.Client, stream, user string, share []byte, at string, epoch, seq byte) {
 	t.Helper()
-	forged := append([]any{"kind", "claims", "packet_id", l.id, "app", "", "shares", share, "at", at,
-		"users", "\x91\xd9" + string([]byte{byte(len(user))}) + user, "profiles", "\x80", "last", "0"}, more...)
-	if err := r.XAdd(t.Context(), &redis.XAddArgs{Stream: stream, Values: forged}).Err(); err != nil {
+	str := func(s string) string { return "\xd9" + string([]byte{byte(len(s))}) + s } // MessagePack
+	part := str(fmt.Sprint(epoch)) + string([]byte{seq}) + str("") + str(at) + "\xc2" + str(string(share)) + str("\x91"+str(user)) +
+		str("\x80")
+	if err := r.XAdd(t.Context(), &redis.XAddArgs{Stream: stream, Values: []any{"kind", "claims", l.id, part}}).Err(); err != nil {
 		t.Fatal(err)
 	}
 }
