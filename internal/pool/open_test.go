@@ -172,3 +172,17 @@ func testReject(t *testing.T, on setup) {
 		wantErr(t, p.Reject(ctx, newPacket(t, 1).ID, failure), ErrGone)
 	})
 }
+
+// TestShareMemory: a share of the largest packet takes at most 12 bytes in Redis.
+func TestShareMemory(t *testing.T) {
+	t.Parallel()
+	p := onSingle(t).openFresh(t)
+	pk := newPacket(t, packet.MaxShares)
+	stage(t, p, pk)
+	must(t, p.OpenPool(t.Context(), pk.ID, hundreds(pk.ShareCount), nil))
+	used, err := p.rdb.MemoryUsage(t.Context(), p.keys.of(pk.ID).shares).Result()
+	must(t, err)
+	if used > 12*packet.MaxShares {
+		t.Errorf("%d bytes for %d shares", used, packet.MaxShares)
+	}
+}
