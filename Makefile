@@ -55,14 +55,14 @@ setup: build
 GOTEST := go test -parallel 4
 
 # Packages are begun in this order, two at a time. e2e waits a lot, beside worker, which does not.
-LONG := ./worker ./console/browser ./api ./internal/store ./test/e2e ./cmd/hongbao ./internal/pool
+LONG := ./worker ./console/browser ./api ./internal/store ./internal/store/report ./test/e2e ./cmd/hongbao ./internal/pool
 
 # What proves a promise: failpoints, the fault table, the rules about money, a crowd, a kill
 # of each process, four restored stores. What repeats it in greater number is in `night`.
 test: setup ## Pass the tests, on real Redis, MariaDB and Temporal
 	$(GOTEST) -timeout 30m $(LONG) $$(go list ./... | grep -vxF -f <(go list $(LONG); echo hongbao/test/bench))
 
-RACE := ./worker ./api ./internal/pool ./internal/store ./console ./activities
+RACE := ./worker ./api ./internal/pool ./internal/store ./internal/store/report ./console ./activities
 
 race: setup ## Pass the tests of what shares memory, with the race detector
 	$(GOTEST) -race -short -timeout 30m $(RACE)

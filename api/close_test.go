@@ -13,6 +13,7 @@ import (
 	"hongbao/internal/money"
 	"hongbao/internal/payout"
 	"hongbao/internal/store"
+	"hongbao/internal/store/report"
 )
 
 // closeBody is the close of a day as a client reads it.
@@ -94,12 +95,13 @@ func (h *fixture) closeDay(s *store.Store, day payout.Day, foreign ...string) {
 func (h *fixture) tieDay(s *store.Store) {
 	h.t.Helper()
 	ctx := h.t.Context()
+	reports := report.New(s.MySQL())
 	for more := true; more; {
 		var err error
-		more, err = s.SaveLedgerSums(ctx, time.UTC)
+		more, err = reports.SaveLedgerSums(ctx, time.UTC)
 		h.check(err)
 	}
-	_, err := s.MatchDays(ctx, "sandbox", time.UTC)
+	_, err := reports.MatchDays(ctx, "sandbox", time.UTC)
 	h.check(err)
 }
 

@@ -173,7 +173,7 @@ func TestClaimKept(t *testing.T) {
 	check("paid", "paid")
 	h.finish(id, packet.CloseRecalled)
 	check("retired", "paid")
-	detail, err := h.store.Payment(t.Context(), a.Payout.ID)
+	detail, err := h.reports().Payment(t.Context(), a.Payout.ID)
 	if err != nil || detail.Account != "acct-1" {
 		t.Errorf("paid to %q, %v", detail.Account, err)
 	}

@@ -19,6 +19,7 @@ import (
 	"hongbao/internal/pool"
 	"hongbao/internal/provider"
 	"hongbao/internal/store"
+	"hongbao/internal/store/report"
 	"hongbao/test/harness"
 	"hongbao/test/wait"
 )
@@ -62,6 +63,9 @@ type fixture struct {
 	auditor  owner
 	provider string
 }
+
+// reports reads MySQL for people.
+func (h *fixture) reports() *report.Source { return report.New(h.store.MySQL()) }
 
 // parts are the servers of a house; a test that kills one brings its own.
 type parts struct {

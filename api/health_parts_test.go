@@ -14,7 +14,8 @@ import (
 	"hongbao/internal/observe"
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
-	"hongbao/internal/store"
+	"hongbao/internal/store/report"
+	"hongbao/test/harness"
 )
 
 // healthBody is the answer about the parts.
@@ -65,14 +66,14 @@ func TestHealthOfParts(t *testing.T) {
 	workers := 2
 	// A Redis of its own: hand-offs that other tests left would be old.
 	h := newFixture(t, parts{redis: stacktest.FreshRedis(t).Addr, change: func(c *api.Config) {
-		s := c.Store.(*store.Store)
+		s := c.Store.(harness.Database).Source
 		redis := c.Pool.(interface {
 			HealthSnapshot(context.Context, *observe.HealthSnapshot) error
 		})
 		watched := func() observe.HealthSnapshot {
 			v := observe.HealthSnapshot{Repairs: map[string]int64{}, HeldProviders: map[string]time.Time{}}
 			_ = redis.HealthSnapshot(t.Context(), &v)
-			_ = store.NewHealthReader(s).Read(t.Context(), &v)
+			_ = report.NewHealthReader(s).Read(t.Context(), &v)
 			return v
 		}
 		c.HealthSnapshot = watched
@@ -92,7 +93,8 @@ func TestHealthOfParts(t *testing.T) {
 			t.Errorf("%s: %+v", p.Name, c)
 		}
 	}
-	if want := []string{"decisions", "redis", "mysql", "temporal", "workers", "provider", "reconciliation", "audit"}; !slices.Equal(names, want) {
+	if want := []string{"decisions", "redis", "mysql", "temporal", "workers", "provider", "reconciliation", "audit"}; !slices.Equal(names,
+		want) {
 		t.Errorf("%q", names)
 	}
 

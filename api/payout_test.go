@@ -49,7 +49,7 @@ func TestPayoutList(t *testing.T) {
 	h := newFixture(t, parts{})
 	id, bad := h.failed()
 	other, _ := h.failed()
-	detail, err := h.store.Payment(t.Context(), bad)
+	detail, err := h.reports().Payment(t.Context(), bad)
 	h.check(err)
 	for query, want := range map[string]int{
 		"": 6, "?packet_id=" + id: 3, "?packet_id=x": 0, "?status=failed": 2, "?status=paid": 4, "?status=unknown": 0, "?user_id=a": 2,
@@ -313,9 +313,9 @@ func TestNotification(t *testing.T) {
 			t.Errorf("%s", r)
 		}
 	}
-	d, err := h.store.Payment(t.Context(), bad)
+	d, err := h.reports().Payment(t.Context(), bad)
 	h.check(err)
-	timeline, err := h.store.Timeline(t.Context(), d)
+	timeline, err := h.reports().Timeline(t.Context(), d)
 	h.check(err)
 	var events []string
 	for _, n := range timeline.Notifications {

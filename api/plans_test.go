@@ -47,7 +47,7 @@ func newPlanFixture(t *testing.T) *planFixture {
 		Payouts: plansPayouts, Days: 30, Until: time.Now(), App: d.app.app.ID, SeedKey: d.cfg.SeedKey, Provider: d.sandbox.Name(),
 	}))
 	for more := true; more; { // as the worker does
-		more, err = d.fixture.store.SaveLedgerSums(t.Context(), time.UTC)
+		more, err = d.fixture.reports().SaveLedgerSums(t.Context(), time.UTC)
 		check(t, err)
 	}
 	d.more()

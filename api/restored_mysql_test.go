@@ -7,7 +7,7 @@ import (
 
 	"hongbao/api"
 	"hongbao/internal/staff"
-	"hongbao/internal/store"
+	"hongbao/test/harness"
 )
 
 // TestR13_DecisionsRefused: while MySQL is behind after a restore every decision is refused;
@@ -15,7 +15,7 @@ import (
 // out.
 func TestR13_DecisionsRefused(t *testing.T) {
 	t.Parallel()
-	h := newFixture(t, parts{change: func(c *api.Config) { c.Probes["books"] = c.Store.(*store.Store).CheckNotRestored }})
+	h := newFixture(t, parts{change: func(c *api.Config) { c.Probes["books"] = c.Store.(harness.Database).CheckNotRestored }})
 	ctx := t.Context()
 	id, bad := h.failed()
 	found, err := h.store.CompareHeartbeat(ctx, 7)

@@ -139,7 +139,7 @@ func TestTimeline(t *testing.T) {
 	if got := read(); got.Temporal.State != "gone" || !slices.Equal(sources(got), books) {
 		t.Errorf("gone: %+v", got)
 	}
-	d, err := h.store.Payment(t.Context(), bad)
+	d, err := h.reports().Payment(t.Context(), bad)
 	h.check(err)
 	h.check(h.store.RecordNotification(t.Context(), h.stack.Provider.Adapter(), "evt-1", d.OrderNo, []byte("{}")))
 	now := time.Now()
@@ -172,7 +172,8 @@ func TestTimeline(t *testing.T) {
 			t.Errorf("%s is about %v, want %v", event, args[string(event)], want)
 		}
 	}
-	for _, want := range []string{"grab acknowledged, hand-off written", "run first started", "notification for " + d.OrderNo + ": event evt-1",
+	for _, want := range []string{"grab acknowledged, hand-off written", "run first started", "notification for " + d.OrderNo +
+		": event evt-1",
 		"start or wake-up pending: ask, attempts 0", "run first ended: failed", "run second started"} {
 		if !slices.ContainsFunc(said, func(s string) bool { return strings.HasPrefix(s, want) }) {
 			t.Errorf("no %q in %q", want, said)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -247,18 +248,18 @@ func TestEveryAuditAction(t *testing.T) {
 			t.Errorf("%q is never written to the audit log", action)
 		}
 	}
-	others, err := os.ReadDir("../internal/store")
-	if err != nil {
-		t.Fatal(err)
+	others, err := filepath.Glob("../internal/store/*.go")
+	if err != nil || len(others) == 0 {
+		t.Fatal(others, err)
 	}
-	for _, file := range others {
-		text, err := os.ReadFile("../internal/store/" + file.Name())
+	for _, path := range others {
+		text, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, m := range regexp.MustCompile(`tx\.audit\(w, "([a-z_]+)"`).FindAllStringSubmatch(string(text), -1) {
 			if !slices.Contains(want, m[1]) {
-				t.Errorf("%s writes %q to the audit log, and it has no label", file.Name(), m[1])
+				t.Errorf("%s writes %q to the audit log, and it has no label", path, m[1])
 			}
 		}
 	}

@@ -24,7 +24,7 @@ func (r *rig) tellOf(t testing.TB, id string) {
 	view, err := r.pool.View(ctx, id)
 	t.Logf("pool: %+v, %v", view, err)
 	for _, kind := range []payout.Kind{payout.KindCharge, payout.KindPayout, payout.KindRefund} {
-		payments, err := r.store.Payments(ctx, staff.PaymentFilter{Kind: kind, PacketID: id, Limit: 100})
+		payments, err := r.reports().Payments(ctx, staff.PaymentFilter{Kind: kind, PacketID: id, Limit: 100})
 		for _, p := range payments {
 			t.Logf("payment: %+v", p)
 		}

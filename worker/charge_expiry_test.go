@@ -34,7 +34,7 @@ func TestR2_ExpiredBeforeItsCharge(t *testing.T) {
 	if n := len(r.movements(t, p.ID)); n != 0 {
 		t.Errorf("%d movements", n)
 	}
-	d, err := r.store.Payment(ctx, payout.ID(payout.KindCharge, p.ID, 0))
+	d, err := r.reports().Payment(ctx, payout.ID(payout.KindCharge, p.ID, 0))
 	if err != nil || len(d.Attempts) != 0 || d.Status != payout.StatusFailed {
 		t.Errorf("%+v, %v", d, err)
 	}

@@ -92,7 +92,7 @@ func (r *rig) closedDay(t *testing.T, d *dated, day payout.Day) staff.DayClose {
 	var c staff.DayClose
 	wait.Until(t, "close of "+string(day)+" is final", func() bool {
 		var err error
-		c, err = r.store.DayClose(t.Context(), "sandbox", day, d.Zone())
+		c, err = r.reports().DayClose(t.Context(), "sandbox", day, d.Zone())
 		return err == nil && !c.FinalAt.IsZero()
 	})
 	if c.EntriesMatch() == nil || !*c.EntriesMatch() || !c.Match.Agrees() || len(c.Blockers) != 0 {
@@ -189,7 +189,7 @@ func TestClosesTieToTheProvider(t *testing.T) {
 			t.Errorf("%s: %+v, and everything has ended", a, got)
 		}
 	}
-	again, err := r.store.DayClose(t.Context(), "sandbox", first, d.Zone())
+	again, err := r.reports().DayClose(t.Context(), "sandbox", first, d.Zone())
 	if after := must(json.Marshal(again))(t); err != nil || !bytes.Equal(before, after) || !strings.Contains(string(after), lateNo) {
 		t.Errorf("%v\n%s\n%s", err, before, after)
 	}

@@ -35,7 +35,7 @@ func (r *rig) notMoved(t *testing.T, p payout.Payment) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, err := r.store.Breaks(t.Context(), staff.BreakFilter{PacketID: p.PacketID, Limit: 10})
+	found, err := r.reports().Breaks(t.Context(), staff.BreakFilter{PacketID: p.PacketID, Limit: 10})
 	if err != nil || len(found) != 1 {
 		t.Fatal(found, err)
 	}
@@ -157,7 +157,7 @@ func TestR4_NotMoved(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	open := false
-	left, err := r.store.Breaks(t.Context(), staff.BreakFilter{PacketID: c.PacketID, Resolved: &open, Limit: 10})
+	left, err := r.reports().Breaks(t.Context(), staff.BreakFilter{PacketID: c.PacketID, Resolved: &open, Limit: 10})
 	if err != nil || len(left) != 0 {
 		t.Errorf("%+v, %v", left, err)
 	}

@@ -211,7 +211,7 @@ func (r *deferralRig) paid(t testing.TB, claims []packet.Claim) (sends int) {
 	t.Helper()
 	for _, c := range claims {
 		p := r.awaitPayout(t, c, payout.StatusPaid)
-		d := must(r.store.Payment(t.Context(), p.ID))(t)
+		d := must(r.reports().Payment(t.Context(), p.ID))(t)
 		if len(d.Attempts) != 1 {
 			t.Errorf("payout of %s took %d numbers", c.UserID, len(d.Attempts))
 		}
@@ -288,7 +288,7 @@ func (r *deferralRig) testHeld(t *testing.T) {
 		return len(r.sends.of(payout.OpTransfer)) == before && len(r.sends.of(payout.OpCharge)) == charges
 	})
 	for _, c := range claims {
-		d := must(r.store.Payment(t.Context(), payout.ID(payout.KindPayout, p.ID, c.ShareIndex)))(t)
+		d := must(r.reports().Payment(t.Context(), payout.ID(payout.KindPayout, p.ID, c.ShareIndex)))(t)
 		if d.Status != payout.StatusPending || len(d.Attempts) != 0 {
 			t.Errorf("held: %s is %s with %d numbers", d.ID, d.Status, len(d.Attempts))
 		}

@@ -208,7 +208,7 @@ func askedAfterForgetting(s *scene) {
 	s.Helper()
 	var until time.Time
 	wait.Until(s, "first send", func() bool {
-		d, err := s.r.store.Payment(s.Context(), s.id)
+		d, err := s.r.reports().Payment(s.Context(), s.id)
 		if err != nil || len(d.Attempts) == 0 {
 			return false
 		}
@@ -216,7 +216,7 @@ func askedAfterForgetting(s *scene) {
 		return true
 	})
 	asked := func() (n int) {
-		d, err := s.r.store.Payment(s.Context(), s.id)
+		d, err := s.r.reports().Payment(s.Context(), s.id)
 		if err != nil {
 			return 0
 		}
@@ -232,7 +232,7 @@ func askedAfterForgetting(s *scene) {
 	}
 	wait.Until(s, "two queries after the provider may have forgotten", func() bool { return asked() >= 2 })
 	wait.Until(s, "no send may land any more", func() bool { // before, nobody may decide
-		d, err := s.r.store.Payment(s.Context(), s.id)
+		d, err := s.r.reports().Payment(s.Context(), s.id)
 		now, failed := s.r.store.Clock(s.Context())
 		return err == nil && failed == nil && !slices.ContainsFunc(d.Attempts, func(a payout.Attempt) bool {
 			return a.CurrentSendUntil.After(now) || a.EarlierSendsUntil.After(now)

@@ -316,7 +316,7 @@ func (s *scene) checkMoney() {
 // checkFinance: what staff see of the payment, in MySQL and over HTTP.
 func (s *scene) checkFinance(row faultRow) {
 	s.Helper()
-	d, err := s.r.store.Payment(s.Context(), s.id)
+	d, err := s.r.reports().Payment(s.Context(), s.id)
 	if err != nil {
 		s.Fatal(err)
 	}

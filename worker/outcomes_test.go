@@ -187,7 +187,7 @@ func TestR5_FinanceRetryAfterConfirmedFailure(t *testing.T) {
 		t.Fatal(answer, err)
 	}
 	r.awaitPayout(t, c, payout.StatusPaid)
-	d, err := r.store.Payment(t.Context(), failed.ID)
+	d, err := r.reports().Payment(t.Context(), failed.ID)
 	if err != nil || len(d.Attempts) != 2 || d.Attempts[0].Statement != payout.ObsDeclined {
 		t.Errorf("attempts %+v, %v", d.Attempts, err)
 	}

@@ -71,7 +71,7 @@ func TestR3_QueuesBetweenStepsCostNoSend(t *testing.T) {
 	r.recall(t, p.ID)
 	r.awaitStatus(t, p.ID, packet.StatusClosed)
 	for _, id := range []string{payout.ID(payout.KindCharge, p.ID, 0), payout.ID(payout.KindRefund, p.ID, 0)} {
-		d := must(r.store.Payment(t.Context(), id))(t)
+		d := must(r.reports().Payment(t.Context(), id))(t)
 		if d.Status != payout.StatusPaid || len(d.Attempts) != 1 || d.Attempts[0].Sends != 1 || d.Attempts[0].Queries != 0 {
 			t.Errorf("%s is %s, attempts %+v", id, d.Status, d.Attempts)
 		}

@@ -124,7 +124,7 @@ func (c *grabbers) judge(t testing.TB) (gone int) {
 	t.Helper()
 	for _, p := range c.packets {
 		booked := map[string]packet.ClaimWithPayout{}
-		for _, paid := range must(c.r.store.ClaimsBefore(t.Context(), p.ID, -1, p.ShareCount))(t) {
+		for _, paid := range must(c.r.reports().ClaimsBefore(t.Context(), p.ID, -1, p.ShareCount))(t) {
 			booked[paid.UserID] = paid
 		}
 		for _, user := range must(c.r.store.ShareConflictUsers(t.Context(), p.ID))(t) {
@@ -336,12 +336,12 @@ func (r *rig) settled(t testing.TB, packets []packet.Packet) {
 	}
 	for _, p := range packets {
 		r.awaitStatus(t, p.ID, packet.StatusClosed)
-		for _, paid := range must(r.store.ClaimsBefore(t.Context(), p.ID, -1, p.ShareCount))(t) {
+		for _, paid := range must(r.reports().ClaimsBefore(t.Context(), p.ID, -1, p.ShareCount))(t) {
 			r.awaitPayout(t, paid.Claim, payout.StatusPaid)
 		}
 		r.balanced(t, p)
 	}
-	found := must(r.store.VerifyLedger(t.Context(), func(v staff.Violation) error { t.Errorf("ledger: %+v", v); return nil }))(t)
+	found := must(r.reports().VerifyLedger(t.Context(), func(v staff.Violation) error { t.Errorf("ledger: %+v", v); return nil }))(t)
 	if found.ViolationCount() > 0 {
 		t.Errorf("%d violations in the ledger", found.ViolationCount())
 	}

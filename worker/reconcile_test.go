@@ -23,7 +23,7 @@ import (
 
 // reconcile is what a worker of the rig carries out reconciliations with.
 func (r *rig) reconcile() *worker.Reconcile {
-	return &worker.Reconcile{Steps: &activities.Reconciliations{Store: r.store, Provider: r.provider}, Store: r.store, Closes: r.store,
+	return &worker.Reconcile{Steps: &activities.Reconciliations{Store: r.store, Provider: r.provider}, Store: r.store, Closes: r.reports(),
 		Hour: 4, Minute: 10}
 }
 
@@ -98,7 +98,7 @@ func agedRig(t *testing.T) *rig {
 func (r *rig) openBreaks(t *testing.T) map[payout.BreakKind][]staff.BreakRow {
 	t.Helper()
 	no := false
-	rows, err := r.store.Breaks(t.Context(), staff.BreakFilter{Resolved: &no, Limit: 200})
+	rows, err := r.reports().Breaks(t.Context(), staff.BreakFilter{Resolved: &no, Limit: 200})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -246,12 +246,12 @@ func TestReconcileEveryBreak(t *testing.T) {
 		}
 	}
 	yes := true
-	repaired, err := r.store.Breaks(t.Context(), staff.BreakFilter{Resolved: &yes, Limit: 10})
+	repaired, err := r.reports().Breaks(t.Context(), staff.BreakFilter{Resolved: &yes, Limit: 10})
 	if err != nil || len(repaired) != 2 || repaired[0].ResolvedBy != staff.ByReconciliation || repaired[0].Reason == "" {
 		t.Errorf("%+v, %v", repaired, err)
 	}
 	third := r.reconcileDay(t, today())
-	all, err := r.store.Breaks(t.Context(), staff.BreakFilter{Limit: 200})
+	all, err := r.reports().Breaks(t.Context(), staff.BreakFilter{Limit: 200})
 	if err != nil || third.Breaks != 6 || third.Repaired != 0 || len(all) != 8 {
 		t.Errorf("a further run finds something new: %+v, %d breaks, %v", third, len(all), err)
 	}
@@ -336,7 +336,7 @@ func TestReconciliationsAreScheduled(t *testing.T) {
 		t.Fatal(err)
 	}
 	wait.Until(t, "the day before is reconciled", func() bool {
-		list, err := r.store.Reconciliations(t.Context(), staff.ReconciliationFilter{Day: today().Add(-1), Limit: 5})
+		list, err := r.reports().Reconciliations(t.Context(), staff.ReconciliationFilter{Day: today().Add(-1), Limit: 5})
 		return err == nil && len(list) == 1 && list[0].Status == staff.ReconciliationDone && list[0].RequestedBy == staff.BySchedule &&
 			!list[0].Provisional
 	})

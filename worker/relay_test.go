@@ -163,7 +163,7 @@ func TestMySQLAway(t *testing.T) {
 	}
 	db.Restart(t)
 	r.awaitStatus(t, p.ID, packet.StatusClosed)
-	claims, err := r.store.ClaimsBefore(t.Context(), p.ID, -1, p.ShareCount)
+	claims, err := r.reports().ClaimsBefore(t.Context(), p.ID, -1, p.ShareCount)
 	if err != nil || len(claims) != 10 {
 		t.Fatalf("%d claims, %v", len(claims), err)
 	}

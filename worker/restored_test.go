@@ -492,7 +492,7 @@ func (r *rig) goesOn(t *testing.T, l lost) {
 	if open := r.openBreaks(t); len(open) != 0 {
 		t.Errorf("breaks: %+v", open)
 	}
-	if check, err := r.store.VerifyAudit(t.Context()); err != nil || check.Entries == 0 {
+	if check, err := r.reports().VerifyAudit(t.Context()); err != nil || check.Entries == 0 {
 		t.Errorf("%+v, %v", check, err)
 	}
 }
@@ -500,7 +500,7 @@ func (r *rig) goesOn(t *testing.T, l lost) {
 // verified checks the whole ledger, as the command does.
 func (r *rig) verified(t *testing.T) {
 	t.Helper()
-	found, err := r.store.VerifyLedger(t.Context(), func(v staff.Violation) error { t.Errorf("%+v", v); return nil })
+	found, err := r.reports().VerifyLedger(t.Context(), func(v staff.Violation) error { t.Errorf("%+v", v); return nil })
 	if err != nil || found.ViolationCount() != 0 || found.Suspense != 0 {
 		t.Errorf("%+v, %v", found, err)
 	}

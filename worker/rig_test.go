@@ -30,6 +30,7 @@ import (
 	"hongbao/internal/provider/sandbox"
 	"hongbao/internal/reconcile/rebuild"
 	"hongbao/internal/store"
+	"hongbao/internal/store/report"
 	"hongbao/test/harness"
 	"hongbao/test/logs"
 	"hongbao/test/wait"
@@ -53,6 +54,9 @@ func TestMain(m *testing.M) {
 func hearing(l *slog.Logger) *slog.Logger {
 	return slog.New(logs.Refuse(l.Handler(), logs.SignalsLeft, func(slog.Record) { signalsLeft.Add(1) }))
 }
+
+// reports reads MySQL for people.
+func (r *rig) reports() *report.Source { return report.New(r.store.MySQL()) }
 
 // rig is the whole back end on real parts: Redis, MariaDB, Temporal, the sandbox provider and one
 // worker. The tests act as the API.

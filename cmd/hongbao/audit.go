@@ -10,6 +10,7 @@ import (
 
 	"hongbao/client"
 	"hongbao/internal/store"
+	"hongbao/internal/store/report"
 	"hongbao/wire"
 )
 
@@ -83,7 +84,7 @@ Exit code: 0 intact; 1 not intact.`,
 
 func verifyAudit(ctx context.Context, dsn Secret, out io.Writer, asJSON bool) error {
 	return withStore(ctx, dsn, func(db *store.Store) error {
-		check, err := db.VerifyAudit(ctx)
+		check, err := report.New(db.MySQL()).VerifyAudit(ctx)
 		if err != nil {
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/internal/store"
+	"hongbao/internal/store/report"
 	"hongbao/migrations"
 )
 
@@ -33,7 +34,8 @@ func (d *doctor) checkMySQL(ctx context.Context) {
 		return
 	}
 	defer func() { _ = db.Close() }()
-	seen, err := db.Examine(ctx)
+	reports := report.New(db.MySQL())
+	seen, err := reports.Examine(ctx)
 	if do := mysqlAdvice(err); do != "" {
 		d.add("mysql", verdictWrong, do+" Until then grabs are acknowledged, and payouts wait.", "MySQL refuses the connection: %v", err)
 		return
@@ -48,10 +50,10 @@ func (d *doctor) checkMySQL(ctx context.Context) {
 		d.add("backlogs", verdictSkipped, "Migrate first: hongbao migrate up.", "Not checked: the schema is not the one of this version.")
 		return
 	}
-	d.checkSeedKey(ctx, db)
+	d.checkSeedKey(ctx, reports)
 	d.checkAccount(ctx, db)
 	v := observe.HealthSnapshot{Repairs: map[string]int64{}, HeldProviders: map[string]time.Time{}}
-	if err := store.NewHealthReader(db).Read(ctx, &v); err != nil {
+	if err := report.NewHealthReader(reports).Read(ctx, &v); err != nil {
 		d.add("backlogs", verdictWrong, "Check MySQL.", "The backlogs could not be read: %v", err)
 		return
 	}
@@ -62,7 +64,7 @@ func (d *doctor) checkMySQL(ctx context.Context) {
 const flushAtCommitAdvice = "SET GLOBAL innodb_flush_log_at_trx_commit = 1, and set it in the server's configuration, before you use " +
 	"real money."
 
-func (d *doctor) checkMySQLServer(seen store.Examination) {
+func (d *doctor) checkMySQLServer(seen report.Examination) {
 	version, least := seen.Version, []int{8, 4}
 	if strings.Contains(version, "MariaDB") {
 		least = []int{10, 11}
@@ -124,11 +126,11 @@ func (d *doctor) checkMigrations(ctx context.Context, dsn string) bool {
 }
 
 // checkSeedKey checks that the configured key decrypts the newest seed.
-func (d *doctor) checkSeedKey(ctx context.Context, db *store.Store) {
+func (d *doctor) checkSeedKey(ctx context.Context, reports *report.Source) {
 	if !d.configured("seed key", "seed-key") {
 		return
 	}
-	id, sealed, err := db.NewestSeed(ctx)
+	id, sealed, err := reports.NewestSeed(ctx)
 	if err != nil {
 		d.add("seed key", verdictWrong, "Check MySQL.", "No encrypted seed could be read: %v", err)
 		return

@@ -22,6 +22,7 @@ import (
 	"hongbao/internal/health"
 	"hongbao/internal/pool"
 	"hongbao/internal/store"
+	"hongbao/internal/store/report"
 	"hongbao/test/harness"
 	"hongbao/test/wait"
 	"hongbao/wire"
@@ -388,8 +389,8 @@ func (w *doctorRig) testWaiting() {
 // clocks apart, old versions, a connection at another isolation, ages.
 func TestDoctorJudges(t *testing.T) {
 	now := time.Date(2026, 2, 17, 12, 0, 0, 0, time.UTC)
-	good := store.Examination{Version: "8.4.3", Isolation: "READ-COMMITTED", FlushAtCommit: "1", SyncBinlog: "1", LogBin: true}
-	changed := func(change func(*store.Examination)) func(*doctor) {
+	good := report.Examination{Version: "8.4.3", Isolation: "READ-COMMITTED", FlushAtCommit: "1", SyncBinlog: "1", LogBin: true}
+	changed := func(change func(*report.Examination)) func(*doctor) {
 		seen := good
 		change(&seen)
 		return func(d *doctor) { d.checkMySQLServer(seen) }
@@ -408,16 +409,16 @@ func TestDoctorJudges(t *testing.T) {
 			"90ms ahead"},
 		"redis 6":      {server(pool.ServerReport{Version: "6.2.14"}), "redis", verdictWrong, "6.2.14"},
 		"redis 10":     {server(pool.ServerReport{Version: "10.0.0"}), "redis", verdictOK, "10.0.0"},
-		"mysql ahead":  {changed(func(e *store.Examination) { e.Ahead = time.Hour }), "clock of mysql", verdictWrong, "1h0m0s ahead"},
-		"mysql 8.0":    {changed(func(e *store.Examination) { e.Version = "8.0.39" }), "mysql", verdictWrong, "8.0.39"},
-		"mysql 9":      {changed(func(e *store.Examination) { e.Version = "9.1.0-log" }), "mysql", verdictOK, "9.1.0"},
-		"mariadb 10.6": {changed(func(e *store.Examination) { e.Version = "10.6.18-MariaDB" }), "mysql", verdictWrong, "10.6.18"},
-		"mariadb 11":   {changed(func(e *store.Examination) { e.Version = "11.4.2-MariaDB" }), "mysql", verdictOK, "11.4.2"},
-		"isolation": {changed(func(e *store.Examination) { e.Isolation = "REPEATABLE-READ" }), "mysql isolation", verdictWrong,
+		"mysql ahead":  {changed(func(e *report.Examination) { e.Ahead = time.Hour }), "clock of mysql", verdictWrong, "1h0m0s ahead"},
+		"mysql 8.0":    {changed(func(e *report.Examination) { e.Version = "8.0.39" }), "mysql", verdictWrong, "8.0.39"},
+		"mysql 9":      {changed(func(e *report.Examination) { e.Version = "9.1.0-log" }), "mysql", verdictOK, "9.1.0"},
+		"mariadb 10.6": {changed(func(e *report.Examination) { e.Version = "10.6.18-MariaDB" }), "mysql", verdictWrong, "10.6.18"},
+		"mariadb 11":   {changed(func(e *report.Examination) { e.Version = "11.4.2-MariaDB" }), "mysql", verdictOK, "11.4.2"},
+		"isolation": {changed(func(e *report.Examination) { e.Isolation = "REPEATABLE-READ" }), "mysql isolation", verdictWrong,
 			"REPEATABLE-READ"},
-		"binlog": {changed(func(e *store.Examination) { e.SyncBinlog = "0" }), "mysql durability", verdictWarning,
+		"binlog": {changed(func(e *report.Examination) { e.SyncBinlog = "0" }), "mysql durability", verdictWarning,
 			"sync_binlog is 0"},
-		"no binlog": {changed(func(e *store.Examination) { e.SyncBinlog, e.LogBin = "0", false }), "mysql durability", verdictOK, ""},
+		"no binlog": {changed(func(e *report.Examination) { e.SyncBinlog, e.LogBin = "0", false }), "mysql durability", verdictOK, ""},
 	} {
 		d := &doctor{config: config{command: cmdDoctor, values: map[string]string{"redis-replicas": "0"}}, now: func() time.Time { return now }}
 		c.judge(d)

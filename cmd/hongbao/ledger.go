@@ -10,6 +10,7 @@ import (
 
 	"hongbao/internal/staff"
 	"hongbao/internal/store"
+	"hongbao/internal/store/report"
 )
 
 func ledgerCommand() command {
@@ -51,7 +52,7 @@ Exit code: 0 no violation; 1 violations, each reported.`,
 // verifyLedger prints violations as it finds them: there may be many.
 func verifyLedger(ctx context.Context, dsn Secret, out io.Writer, asJSON bool) error {
 	return withStore(ctx, dsn, func(db *store.Store) error {
-		found, err := db.VerifyLedger(ctx, func(v staff.Violation) error {
+		found, err := report.New(db.MySQL()).VerifyLedger(ctx, func(v staff.Violation) error {
 			if asJSON {
 				return encodeJSON(out, v)
 			}

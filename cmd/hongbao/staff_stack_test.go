@@ -20,6 +20,7 @@ import (
 	"hongbao/internal/pool"
 	"hongbao/internal/provider"
 	"hongbao/internal/store"
+	"hongbao/internal/store/report"
 	"hongbao/test/harness"
 	"hongbao/wire"
 )
@@ -182,7 +183,7 @@ func (d *staffStack) unfreeze(account string) {
 // status reads the status of a payout from the books.
 func (d *staffStack) status(id string) payout.Status {
 	d.t.Helper()
-	p, err := d.store.Payment(d.t.Context(), id)
+	p, err := report.New(d.store.MySQL()).Payment(d.t.Context(), id)
 	d.check(err)
 	return p.Status
 }

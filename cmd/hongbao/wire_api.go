@@ -12,6 +12,7 @@ import (
 	"hongbao/internal/money"
 	"hongbao/internal/provider"
 	"hongbao/internal/store"
+	"hongbao/internal/store/report"
 	"hongbao/worker"
 )
 
@@ -93,7 +94,7 @@ func serveAPI(ctx context.Context, c config, starting *api.Starting, logger *slo
 		Metrics: registry, Tracer: tracer,
 		PublicAddr: c.text("listen"), StaffAddr: c.text("staff-listen"), Starting: starting,
 		MaxConns: int(c.number("max-connections")), ConnsPerAddress: int(c.number("connections-per-address")),
-		Pool: redis, Store: db, Provider: pay, Fence: redis.ClaimsVersion, Probes: probes(db, redis, temporal, temporalCfg),
+		Pool: redis, Store: apiStore{db, report.New(db.MySQL())}, Provider: pay, Fence: redis.ClaimsVersion, Probes: probes(db, redis, temporal, temporalCfg),
 		Runs: worker.NewRuns(temporal, temporalCfg.Namespace).Of, TaskQueues: worker.NewQueues(temporal, temporalCfg.Namespace).Look,
 		HealthSnapshot: watched.HealthSnapshot,
 		SeedKey:        seedKey, MirrorKey: deriveKey(seedKey, "hongbao copy of apps v1"),
@@ -119,6 +120,12 @@ func serveAPI(ctx context.Context, c config, starting *api.Starting, logger *slo
 	group.Go(func() error { return server.Serve(gctx) })
 	group.Go(func() error { return logRefused(gctx, refused, logger) })
 	return group.Wait()
+}
+
+// apiStore is MySQL as the API uses it: what writes, and the reports for people.
+type apiStore struct {
+	*store.Store
+	*report.Source
 }
 
 // logRefused logs when Temporal refuses this process, such as for its certificate or key. It always returns nil: grabs need no

@@ -15,12 +15,13 @@ import (
 	"hongbao/internal/pool"
 	"hongbao/internal/reconcile/watch"
 	"hongbao/internal/store"
+	"hongbao/internal/store/report"
 	"hongbao/worker"
 )
 
 // healthSources returns the sources of the metrics that API and worker read from Redis and MySQL.
 func healthSources(db *store.Store, redis *pool.Pool, provider string) map[string]observe.Source {
-	mysql := store.NewHealthReader(db)
+	mysql := report.NewHealthReader(report.New(db.MySQL()))
 	return map[string]observe.Source{"redis": redis.HealthSnapshot, "mysql": func(ctx context.Context, v *observe.HealthSnapshot) error {
 		v.HeldProviders[provider] = time.Time{}
 		for _, kind := range watch.Repairs { // an alert on an increase needs the series from the start

@@ -19,6 +19,7 @@ import (
 	"hongbao/internal/reconcile/rebuild"
 	"hongbao/internal/staff"
 	"hongbao/internal/store"
+	"hongbao/internal/store/report"
 	"hongbao/worker"
 	"hongbao/workflows"
 )
@@ -138,7 +139,7 @@ func (p workerParts) config(c config, refused func(context.Context) error, logge
 		Payments: &activities.Payments{Store: db, Providers: providers, Pools: redis,
 			Admissions: map[string]*activities.Admission{p.pay.Name(): p.admission}},
 		Starter: starter, Handoffs: p.handoffs, Quarantine: db, Outbox: db, Watch: db, Live: redis, Holds: db, Returns: db,
-		Reconcile: &worker.Reconcile{Steps: &activities.Reconciliations{Store: db, Provider: p.pay}, Store: db, Closes: db, Hour: hour,
+		Reconcile: &worker.Reconcile{Steps: &activities.Reconciliations{Store: db, Provider: p.pay}, Store: db, Closes: report.New(db.MySQL()), Hour: hour,
 			Minute: minute},
 		Campaigns: &worker.Campaigns{Store: db,
 			Steps: &activities.Campaigns{Store: db, Pool: redis, SeedKey: seedKey, Providers: providers}},

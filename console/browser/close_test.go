@@ -11,6 +11,7 @@ import (
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
 	"hongbao/internal/store"
+	"hongbao/internal/store/report"
 )
 
 // tieToday closes the day as a worker would after its end, with a statement that contains a
@@ -45,12 +46,13 @@ func (h *testbed) tieToday(day payout.Day, foreign string) (later *store.Store, 
 func (h *testbed) closeDays(s *store.Store) {
 	h.t.Helper()
 	ctx := context.WithoutCancel(h.t.Context())
+	reports := report.New(s.MySQL())
 	for more := true; more; {
 		var err error
-		more, err = s.SaveLedgerSums(ctx, time.UTC)
+		more, err = reports.SaveLedgerSums(ctx, time.UTC)
 		h.must(err)
 	}
-	_, err := s.MatchDays(ctx, "sandbox", time.UTC)
+	_, err := reports.MatchDays(ctx, "sandbox", time.UTC)
 	h.must(err)
 }
 
@@ -88,7 +90,7 @@ func TestDayClose(t *testing.T) {
 	b.has("main", "Only in the provider's statement", hostile, "¥0.77", "foreign_order",
 		"Both sides agree, apart from the explained differences below")
 	look(b)
-	found, err := h.Store.Breaks(t.Context(), staff.BreakFilter{Limit: 10})
+	found, err := h.Reports.Breaks(t.Context(), staff.BreakFilter{Limit: 10})
 	h.must(err)
 	w := h.By(t, staff.Write{Owner: "finance", Role: "finance", Route: "POST /x", Key: "k", BodyHash: "h", Reason: "r"})
 	_, err = h.Store.ResolveBreak(t.Context(), w, found[0].ID, func(staff.BreakRow) (int, []byte) { return 200, []byte("{}") })

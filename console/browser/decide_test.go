@@ -193,7 +193,7 @@ func TestRetryMany(t *testing.T) {
 	b.has("#bulk-said", "0 of 1 final", "pending 1")
 	b.picture("bulk-done")
 	for i, want := range []payout.Status{payout.StatusPending, payout.StatusFailed, payout.StatusFailed} {
-		d, err := h.Store.Payment(t.Context(), bad[i])
+		d, err := h.Reports.Payment(t.Context(), bad[i])
 		h.must(err)
 		if d.Status != want {
 			t.Errorf("%s: %s, want %s", bad[i], d.Status, want)

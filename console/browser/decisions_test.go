@@ -54,7 +54,7 @@ func TestWrongRole(t *testing.T) {
 			t.Errorf("audit for %s: %d", who.Key.Role, status)
 		}
 	}
-	d, err := h.Store.Payment(t.Context(), bad)
+	d, err := h.Reports.Payment(t.Context(), bad)
 	h.must(err)
 	if d.Status != payout.StatusFailed {
 		t.Errorf("moved to %s", d.Status)
@@ -89,7 +89,7 @@ func TestForgedWrites(t *testing.T) {
 	if answer.StatusCode != http.StatusForbidden {
 		t.Errorf("from another origin, with cookie and token: %d", answer.StatusCode)
 	}
-	d, err := h.Store.Payment(t.Context(), bad)
+	d, err := h.Reports.Payment(t.Context(), bad)
 	h.must(err)
 	if d.Status != payout.StatusFailed {
 		t.Errorf("moved to %s", d.Status)
@@ -244,7 +244,7 @@ func TestRetryManyOfAnotherPage(t *testing.T) {
 	b.fill("#bulk textarea", "incident 17 is over")
 	b.follow("#retry-many")
 	b.has("#bulk-result", "Retry result", "1 in total", onPage[1], "retried")
-	d, err := h.Store.Payment(t.Context(), onPage[1])
+	d, err := h.Reports.Payment(t.Context(), onPage[1])
 	h.must(err)
 	if d.Status != payout.StatusPending {
 		t.Errorf("%s", d.Status)

@@ -147,7 +147,7 @@ func TestRetryByKeyboard(t *testing.T) {
 	b.has("#bulk-result", "Retry result", second)
 	says("progressbar 0 of 1 final", "button Refresh")
 	for _, payoutID := range []string{first, second} {
-		d, err := h.Store.Payment(t.Context(), payoutID)
+		d, err := h.Reports.Payment(t.Context(), payoutID)
 		h.must(err)
 		if d.Status != payout.StatusPending {
 			t.Errorf("%s is %s", payoutID, d.Status)

@@ -60,7 +60,7 @@ func TestPictures(t *testing.T) {
 		h.must(os.MkdirAll(pictures, 0o755))
 		h.must(os.WriteFile(filepath.Join(pictures, one.name+".webp"), shot.Data, 0o644))
 	}
-	if d, err := h.Store.Payment(t.Context(), ids["zhou-ting~frozen"]); err != nil || d.Status != payout.StatusFailed {
+	if d, err := h.Reports.Payment(t.Context(), ids["zhou-ting~frozen"]); err != nil || d.Status != payout.StatusFailed {
 		t.Errorf("the picture of a payout shows none that failed: %s %v", d.Status, err)
 	}
 }

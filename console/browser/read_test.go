@@ -39,7 +39,7 @@ func TestPacketAndSearch(t *testing.T) {
 			t.Errorf("%q leads to %s, want %s", query, b.where(), place)
 		}
 	}
-	d, err := h.Store.Payment(t.Context(), won)
+	d, err := h.Reports.Payment(t.Context(), won)
 	h.must(err)
 	b.open("/search?q=" + d.ProviderRef)
 	b.has("main", won)

@@ -24,7 +24,7 @@ import (
 	"hongbao/internal/payout"
 	"hongbao/internal/provider"
 	"hongbao/internal/staff"
-	"hongbao/internal/store"
+	"hongbao/internal/store/report"
 	"hongbao/test/harness"
 	"hongbao/test/wait"
 )
@@ -72,7 +72,8 @@ func newTestbedOn(t *testing.T, redis string, change func(*console.Config)) *tes
 		Owners: []access.Role{access.RoleApp, access.RoleFinance, access.RoleFinance, access.RoleOps, access.RoleAuditor}})
 	h.app, h.finance, h.second, h.ops, h.auditor = h.Owners[0], h.Owners[1], h.Owners[2], h.Owners[3], h.Owners[4]
 	h.Config.Runs = func(ctx context.Context, id string) (staff.WorkflowRuns, error) { return h.runs(ctx, id) }
-	h.Config.HealthSnapshot = observe.NewCollector(map[string]observe.Source{"redis": h.Pool.HealthSnapshot, "mysql": store.NewHealthReader(h.Store).Read}).HealthSnapshot
+	h.Config.HealthSnapshot = observe.NewCollector(map[string]observe.Source{"redis": h.Pool.HealthSnapshot,
+		"mysql": report.NewHealthReader(h.Reports).Read}).HealthSnapshot
 	h.Config.TaskQueues = func(context.Context) ([]observe.QueueBacklog, int, error) { return nil, 1, nil } // the tests do the work of workers
 	h.Config.Refresh = 100 * time.Millisecond
 	h.Start(t)

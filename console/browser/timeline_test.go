@@ -57,7 +57,7 @@ func TestOneTimeline(t *testing.T) {
 	h := newTestbed(t, nil)
 	id := h.open(map[string]any{"sender_id": "sender", "total_amount": 400, "share_count": 4, "split": "equal"})
 	bad := h.grab(id, "bob~frozen", "Bob")
-	d, err := h.Store.Payment(t.Context(), bad)
+	d, err := h.Reports.Payment(t.Context(), bad)
 	h.must(err)
 	h.must(h.Store.RecordNotification(t.Context(), h.Provider.Adapter(), "evt-<b>1</b>", d.OrderNo, []byte("{}")))
 	h.runs = func(context.Context, string) (staff.WorkflowRuns, error) {

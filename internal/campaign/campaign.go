@@ -58,6 +58,9 @@ const (
 	MinutesADay = 24 * 60
 )
 
+// OverdueOpening returns the opening time of packets that became overdue at now.
+func OverdueOpening(now time.Time) time.Time { return now.Add(CreateAhead - OverdueAfter) }
+
 // Errors of campaigns.
 var (
 	// ErrEnded: the campaign has ended; create another one.

@@ -7,6 +7,7 @@ import (
 
 	"hongbao/internal/access"
 	"hongbao/internal/failpoint"
+	"hongbao/internal/store/mysql"
 )
 
 // AppsAndKeys reads every app and every usable key, including keys with an expiry time. Errors:
@@ -14,7 +15,7 @@ import (
 func (s *Store) AppsAndKeys(ctx context.Context) ([]access.App, []access.Key, error) {
 	var apps []appRow
 	if err := s.read(ctx).Find(&apps).Error; err != nil {
-		return nil, nil, classify(err)
+		return nil, nil, mysql.Classify(err)
 	}
 	now, err := s.Clock(ctx)
 	if err != nil {
@@ -23,7 +24,7 @@ func (s *Store) AppsAndKeys(ctx context.Context) ([]access.App, []access.Key, er
 	var keys []keyRow
 	err = s.read(ctx).Where("NOT waiting AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?)", now).Find(&keys).Error
 	if err != nil {
-		return nil, nil, classify(err)
+		return nil, nil, mysql.Classify(err)
 	}
 	outApps := make([]access.App, len(apps))
 	for i, a := range apps {
@@ -47,7 +48,7 @@ func (s *Store) EnsureApp(ctx context.Context, a access.App) error {
 func (s *Store) EnsureKey(ctx context.Context, k access.Key) error {
 	return s.inTx(ctx, failpoint.Administration, func(tx tx) error {
 		return tx.Exec("INSERT IGNORE INTO api_keys (id, role, app_id, owner, secret_hash, created_at) VALUES (?, ?, ?, ?, ?, ?)",
-			k.ID, string(k.Role), optString(k.AppID), k.Owner, k.SecretHash, tx.now).Error
+			k.ID, string(k.Role), mysql.OptString(k.AppID), k.Owner, k.SecretHash, tx.now).Error
 	})
 }
 
@@ -56,7 +57,7 @@ func (s *Store) EnsureKey(ctx context.Context, k access.Key) error {
 func (s *Store) CreateApp(ctx context.Context, a access.App) error {
 	return s.inTx(ctx, failpoint.Administration, func(tx tx) error {
 		err := tx.Create(&appRow{ID: a.ID, Name: a.Name, IDSalt: a.Salt, CreatedAt: tx.now}).Error
-		if duplicate(err) {
+		if mysql.Duplicate(err) {
 			return fmt.Errorf("app %s: %w", a.ID, ErrConflict)
 		}
 		return err
@@ -72,9 +73,9 @@ func (s *Store) CreateKey(ctx context.Context, k access.Key) error {
 				return err
 			}
 		}
-		err := tx.Create(&keyRow{ID: k.ID, Role: string(k.Role), AppID: optString(k.AppID), Owner: k.Owner, SecretHash: k.SecretHash,
+		err := tx.Create(&keyRow{ID: k.ID, Role: string(k.Role), AppID: mysql.OptString(k.AppID), Owner: k.Owner, SecretHash: k.SecretHash,
 			CreatedAt: tx.now}).Error
-		if duplicate(err) {
+		if mysql.Duplicate(err) {
 			return fmt.Errorf("key %s: %w", k.ID, ErrConflict)
 		}
 		return err
@@ -121,21 +122,21 @@ type keyRow struct {
 func (keyRow) TableName() string { return "api_keys" }
 
 func (r keyRow) key() access.Key {
-	return access.Key{ID: r.ID, Role: access.Role(r.Role), AppID: orEmpty(r.AppID), Owner: r.Owner, SecretHash: r.SecretHash,
-		ExpiresAt: orZero(r.ExpiresAt)}
+	return access.Key{ID: r.ID, Role: access.Role(r.Role), AppID: mysql.OrEmpty(r.AppID), Owner: r.Owner, SecretHash: r.SecretHash,
+		ExpiresAt: mysql.OrZero(r.ExpiresAt)}
 }
 
 func (r keyRow) record() access.KeyRecord {
-	return access.KeyRecord{Key: r.key(), Name: orEmpty(r.Name), CreatedAt: r.CreatedAt.UTC(), RevokedAt: orZero(r.RevokedAt),
-		LastUsedAt: orZero(r.LastUsedAt), ReplacedBy: orEmpty(r.ReplacedBy), MadeBy: orEmpty(r.MadeBy), Waiting: r.Waiting,
-		ApprovedBy: orEmpty(r.ApprovedBy)}
+	return access.KeyRecord{Key: r.key(), Name: mysql.OrEmpty(r.Name), CreatedAt: r.CreatedAt.UTC(), RevokedAt: mysql.OrZero(r.RevokedAt),
+		LastUsedAt: mysql.OrZero(r.LastUsedAt), ReplacedBy: mysql.OrEmpty(r.ReplacedBy), MadeBy: mysql.OrEmpty(r.MadeBy), Waiting: r.Waiting,
+		ApprovedBy: mysql.OrEmpty(r.ApprovedBy)}
 }
 
 // ListKeys reads every key, revoked ones included, oldest first. Errors: ErrUnavailable.
 func (s *Store) ListKeys(ctx context.Context) ([]access.KeyRecord, error) {
 	var rows []keyRow
 	if err := s.read(ctx).Order("created_at, id").Find(&rows).Error; err != nil {
-		return nil, classify(err)
+		return nil, mysql.Classify(err)
 	}
 	out := make([]access.KeyRecord, len(rows))
 	for i, r := range rows {
@@ -148,7 +149,7 @@ func (s *Store) ListKeys(ctx context.Context) ([]access.KeyRecord, error) {
 func (s *Store) FindKey(ctx context.Context, id string) (access.KeyRecord, error) {
 	var rows []keyRow
 	if err := s.read(ctx).Where("id = ?", id).Find(&rows).Error; err != nil {
-		return access.KeyRecord{}, classify(err)
+		return access.KeyRecord{}, mysql.Classify(err)
 	}
 	if len(rows) == 0 {
 		return access.KeyRecord{}, fmt.Errorf("key %s: %w", id, ErrNotFound)

@@ -47,7 +47,7 @@ func TestKeyLife(t *testing.T) {
 	if !reflect.DeepEqual(found.Key, key) || found.CreatedAt.IsZero() || !found.RevokedAt.IsZero() {
 		t.Errorf("found %+v", found)
 	}
-	before := c.now()
+	before := c.Now()
 	revoked, err := s.RevokeKey(ctx, id)
 	must(t, err)
 	if !reflect.DeepEqual(revoked.Key, key) || !revoked.RevokedAt.After(before) {

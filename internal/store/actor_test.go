@@ -2,8 +2,6 @@ package store
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/base32"
 	"errors"
 	"reflect"
 	"strings"
@@ -14,17 +12,9 @@ import (
 	"hongbao/internal/failpoint"
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
+	"hongbao/internal/store/storetest"
 	"hongbao/test/wait"
 )
-
-// by returns a write with an active key of its owner; the key is created when missing.
-func by(t testing.TB, s *Store, w staff.Write) staff.Write {
-	t.Helper()
-	hash := sha256.Sum256([]byte(w.Role + "/" + w.Owner))
-	w.KeyID = strings.ToLower(base32.StdEncoding.EncodeToString(hash[:])[:12])
-	must(t, s.EnsureKey(t.Context(), access.Key{ID: w.KeyID, Role: access.Role(w.Role), Owner: w.Owner, SecretHash: hash[:]}))
-	return w
-}
 
 // TestEndedKeyWritesNothing: a key that is revoked, expired, unknown, or of another person or role
 // changes nothing by any staff write, whatever an API process has cached. A stored first answer is
@@ -38,64 +28,76 @@ func TestEndedKeyWritesNothing(t *testing.T) {
 	must(t, s.EnsureApp(ctx, access.App{ID: "mall", Name: "Mall", Salt: []byte("salt")}))
 	body := []byte("{}")
 	ways := map[string]func(w staff.Write) error{
-		"Decide":           func(w staff.Write) error { return errOnly(s.Decide(ctx, w, id, retryCommand, render)) },
-		"AnswerApproval":   func(w staff.Write) error { return errOnly(s.AnswerApproval(ctx, w, "anone", true, render)) },
-		"WithdrawApproval": func(w staff.Write) error { return errOnly(s.WithdrawApproval(ctx, w, "anone", render)) },
-		"WithdrawCancel":   func(w staff.Write) error { return errOnly(s.WithdrawCancel(ctx, w, id, render)) },
+		"Decide":           func(w staff.Write) error { return storetest.ErrOnly(s.Decide(ctx, w, id, retryCommand, render)) },
+		"AnswerApproval":   func(w staff.Write) error { return storetest.ErrOnly(s.AnswerApproval(ctx, w, "anone", true, render)) },
+		"WithdrawApproval": func(w staff.Write) error { return storetest.ErrOnly(s.WithdrawApproval(ctx, w, "anone", render)) },
+		"WithdrawCancel":   func(w staff.Write) error { return storetest.ErrOnly(s.WithdrawCancel(ctx, w, id, render)) },
 		"DecideConflict": func(w staff.Write) error {
-			return errOnly(s.DecideConflict(ctx, w, id, payout.DecisionRetry, func(staff.ConflictPlan, error) (int, []byte) { return 200, body }))
+			return storetest.ErrOnly(s.DecideConflict(ctx, w, id, payout.DecisionRetry, func(staff.ConflictPlan, error) (int, []byte) {
+				return 200,
+					body
+			}))
 		},
 		"PlanBulk": func(w staff.Write) error {
 			_, _, err := s.PlanBulk(ctx, w, []string{id})
 			return err
 		},
 		"PlanRecall": func(w staff.Write) error {
-			return errOnly(s.PlanRecall(ctx, w, newID(), func(context.Context) (staff.Recall, error) {
+			return storetest.ErrOnly(s.PlanRecall(ctx, w, newID(), func(context.Context) (staff.Recall, error) {
 				return staff.Recall{Refused: staff.Answer{Status: 409, Body: body}}, nil
 			}))
 		},
 		"HoldProvider": func(w staff.Write) error {
-			return errOnly(s.HoldProvider(ctx, w, provider, true, renderProvider))
+			return storetest.ErrOnly(s.HoldProvider(ctx, w, provider, true, renderProvider))
 		},
 		"PlaceHold": func(w staff.Write) error {
-			return errOnly(s.PlaceHold(ctx, w, payout.HoldProvider, provider, renderHold))
+			return storetest.ErrOnly(s.PlaceHold(ctx, w, payout.HoldProvider, provider, renderHold))
 		},
-		"ReleaseHold": func(w staff.Write) error { return errOnly(s.ReleaseHold(ctx, w, 1<<40, renderHold)) },
+		"ReleaseHold": func(w staff.Write) error { return storetest.ErrOnly(s.ReleaseHold(ctx, w, 1<<40, renderHold)) },
 		"RequestReconciliation": func(w staff.Write) error {
-			return errOnly(s.RequestReconciliation(ctx, w, provider, "2026-02-17", func(staff.Reconciliation) (int, []byte) { return 202, body }))
+			return storetest.ErrOnly(s.RequestReconciliation(ctx, w, provider, "2026-02-17", func(staff.Reconciliation) (int, []byte) {
+				return 202,
+					body
+			}))
 		},
 		"ResolveBreak": func(w staff.Write) error {
-			return errOnly(s.ResolveBreak(ctx, w, 1<<40, func(staff.BreakRow) (int, []byte) { return 200, body }))
+			return storetest.ErrOnly(s.ResolveBreak(ctx, w, 1<<40, func(staff.BreakRow) (int, []byte) { return 200, body }))
 		},
 		"DecideBreak": func(w staff.Write) error {
-			return errOnly(s.DecideBreak(ctx, w, 1<<40, payout.DecisionRequest{Kind: payout.DecisionMoved}, render))
+			return storetest.ErrOnly(s.DecideBreak(ctx, w, 1<<40, payout.DecisionRequest{Kind: payout.DecisionMoved}, render))
 		},
 		"StopCampaign": func(w staff.Write) error {
-			return errOnly(s.StopCampaign(ctx, w, "none", campaign.StatusPaused, func(campaign.Campaign, bool) (int, []byte) { return 200, body }))
+			return storetest.ErrOnly(s.StopCampaign(ctx, w, "none", campaign.StatusPaused, func(campaign.Campaign, bool) (int,
+				[]byte) {
+				return 200, body
+			}))
 		},
 		"IssueKey": func(w staff.Write) error {
 			k := access.KeyRecord{Key: access.Key{ID: "new", Role: access.RoleFinance, Owner: "x", SecretHash: make([]byte, 32)}}
-			return errOnly(s.IssueKey(ctx, w, k, 0, func(access.KeyRecord) (int, []byte) { return 201, body }))
+			return storetest.ErrOnly(s.IssueKey(ctx, w, k, 0, func(access.KeyRecord) (int, []byte) { return 201, body }))
 		},
 		"RotateKey": func(w staff.Write) error {
-			return errOnly(s.RotateKey(ctx, w, "none", access.Key{}, 0, 0, func(_, _ access.KeyRecord, _ error) (int, []byte) { return 201, body }))
+			return storetest.ErrOnly(s.RotateKey(ctx, w, "none", access.Key{}, 0, 0, func(_, _ access.KeyRecord, _ error) (int,
+				[]byte) {
+				return 201, body
+			}))
 		},
 		"EndKey": func(w staff.Write) error {
-			return errOnly(s.EndKey(ctx, w, "none", func(access.KeyRecord, error) (int, []byte) { return 200, body }))
+			return storetest.ErrOnly(s.EndKey(ctx, w, "none", func(access.KeyRecord, error) (int, []byte) { return 200, body }))
 		},
 		"ApproveKey": func(w staff.Write) error {
-			return errOnly(s.ApproveKey(ctx, w, "none", func(access.KeyRecord, error) (int, []byte) { return 200, body }))
+			return storetest.ErrOnly(s.ApproveKey(ctx, w, "none", func(access.KeyRecord, error) (int, []byte) { return 200, body }))
 		},
 		"AddTicketKey": func(w staff.Write) error {
 			k := access.TicketKeyRecord{TicketKey: access.TicketKey{ID: "kid", AppID: "mall", Public: make([]byte, 32)}}
-			return errOnly(s.AddTicketKey(ctx, w, k, func(access.TicketKeyRecord) (int, []byte) { return 201, body }))
+			return storetest.ErrOnly(s.AddTicketKey(ctx, w, k, func(access.TicketKeyRecord) (int, []byte) { return 201, body }))
 		},
 		"EndTicketKey": func(w staff.Write) error {
-			return errOnly(s.EndTicketKey(ctx, w, "kid", func(access.TicketKeyRecord) (int, []byte) { return 200, body }))
+			return storetest.ErrOnly(s.EndTicketKey(ctx, w, "kid", func(access.TicketKeyRecord) (int, []byte) { return 200, body }))
 		},
 	}
 	// Each method of the store that takes a write is listed here, or ends what a listed one began.
-	for m := range reflect.TypeFor[*Store]().Methods() {
+	for m := range reflect.TypeFor[*testStore]().Methods() {
 		takes := false
 		for in := range m.Type.Ins() {
 			takes = takes || in == reflect.TypeFor[staff.Write]()
@@ -122,19 +124,19 @@ func TestEndedKeyWritesNothing(t *testing.T) {
 					}))
 				}
 				end(&w)
-				before := query[string](t, s, books)
+				before := storetest.Query[string](t, s, books)
 				if err := way(w); !errors.Is(err, access.ErrActorKeyEnded) {
 					t.Errorf("%s, %s, %s: %v", name, role, what, err)
 				}
-				if after := query[string](t, s, books); after != before {
+				if after := storetest.Query[string](t, s, books); after != before {
 					t.Errorf("%s, %s, %s: %s is %s", name, role, what, before, after)
 				}
 			}
-			revoke := func(w *staff.Write) { must(t, errOnly(s.RevokeKey(ctx, w.KeyID))) }
+			revoke := func(w *staff.Write) { must(t, storetest.ErrOnly(s.RevokeKey(ctx, w.KeyID))) }
 			ended("revoked", revoke)
 			ended("replayed", revoke)
 			ended("expired", func(w *staff.Write) {
-				must(t, s.db.Exec("UPDATE api_keys SET expires_at = ? WHERE id = ?", c.now(), w.KeyID).Error)
+				must(t, s.db.Gorm.Exec("UPDATE api_keys SET expires_at = ? WHERE id = ?", c.Now(), w.KeyID).Error)
 			})
 			ended("of nobody", func(w *staff.Write) { w.KeyID = "222222222222" })
 			ended("none", func(w *staff.Write) { w.KeyID = "" })
@@ -160,7 +162,8 @@ func TestRevocationWaitsForAWrite(t *testing.T) {
 	answer, err := s.staffWrite(ctx, failpoint.Decide, w, func(tx) (staff.Answer, error) {
 		close(inside)
 		wait.Until(t, "the revocation waits for a lock", func() bool {
-			return query[int](t, s, "SELECT COUNT(*) FROM information_schema.INNODB_TRX WHERE trx_state = 'LOCK WAIT'") > 0 || len(revoked) > 0
+			return storetest.Query[int](t, s, "SELECT COUNT(*) FROM information_schema.INNODB_TRX WHERE trx_state = 'LOCK WAIT'") > 0 ||
+				len(revoked) > 0
 		})
 		if len(revoked) > 0 {
 			t.Error("revoked while a write was under way")

@@ -10,55 +10,12 @@ import (
 	"hongbao/internal/access"
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
+	"hongbao/internal/store/mysql"
 )
-
-type decisionRow struct {
-	ID            string
-	PaymentID     string
-	Kind          string
-	Reason        string
-	DecidedBy     string
-	Role          string
-	KeyID         *string
-	Status        string
-	ApprovalID    *string
-	ExpiresAt     *time.Time
-	Evidence      *string
-	OrderNo       *string
-	BreakID       *int64
-	ApprovedBy    *string
-	ApproveKeyID  *string
-	ApproveReason *string
-	PreviewHash   []byte
-	CreatedAt     time.Time
-	EndedAt       *time.Time
-}
-
-func (decisionRow) TableName() string { return "decisions" }
-
-// decision returns the decision. One that waited too long is returned as expired, although its row
-// still says waiting.
-func (r decisionRow) decision(now time.Time) staff.Decision {
-	d := staff.Decision{ID: r.ID, PaymentID: r.PaymentID, Kind: payout.DecisionKind(r.Kind), Reason: r.Reason, By: r.DecidedBy, Role: r.Role,
-		KeyID:  orEmpty(r.KeyID),
-		Status: payout.DecisionStatus(r.Status), CreatedAt: r.CreatedAt.UTC(), ApprovalID: orEmpty(r.ApprovalID), ExpiresAt: orZero(r.ExpiresAt),
-		Evidence: orEmpty(r.Evidence), OrderNo: orEmpty(r.OrderNo), ApprovedBy: orEmpty(r.ApprovedBy), ApproveKeyID: orEmpty(r.ApproveKeyID),
-		ApproveReason: orEmpty(r.ApproveReason), EndedAt: orZero(r.EndedAt), PreviewHash: r.PreviewHash}
-	if r.BreakID != nil {
-		d.BreakID = *r.BreakID
-	}
-	if ahead := d.ExpiresAt.After(now.Add(longestWait)); d.Status == payout.DecisionWaiting && (ahead || !now.Before(d.ExpiresAt)) {
-		d.Status, d.EndedAt = payout.DecisionExpired, d.ExpiresAt
-		if ahead {
-			d.EndedAt = now
-		}
-	}
-	return d
-}
 
 // liveDecision returns the decision of a payment with the given status. At most one waits and at
 // most one is open.
-func (tx tx) liveDecision(paymentID string, status payout.DecisionStatus) (r decisionRow, found bool, err error) {
+func (tx tx) liveDecision(paymentID string, status payout.DecisionStatus) (r mysql.DecisionRow, found bool, err error) {
 	err = tx.Where("payment_id = ? AND status = ?", paymentID, string(status)).Limit(1).Find(&r).Error
 	return r, r.ID != "", err
 }
@@ -67,7 +24,8 @@ func (tx tx) liveDecision(paymentID string, status payout.DecisionStatus) (r dec
 func (tx tx) casDecision(from payout.DecisionStatus, d staff.Decision) error {
 	res := tx.Exec(`UPDATE decisions SET status = ?, ended_at = ?, approved_by = COALESCE(?, approved_by),
 		approve_key_id = COALESCE(?, approve_key_id), approve_reason = COALESCE(?, approve_reason) WHERE id = ? AND status = ?`,
-		string(d.Status), optTime(d.EndedAt), optString(d.ApprovedBy), optString(d.ApproveKeyID), optString(d.ApproveReason), d.ID, string(from))
+		string(d.Status), mysql.OptTime(d.EndedAt), mysql.OptString(d.ApprovedBy), mysql.OptString(d.ApproveKeyID),
+		mysql.OptString(d.ApproveReason), d.ID, string(from))
 	if res.Error != nil {
 		return res.Error
 	}
@@ -78,14 +36,14 @@ func (tx tx) casDecision(from payout.DecisionStatus, d staff.Decision) error {
 }
 
 func (tx tx) decisionOf(approvalID string, lock bool) (staff.Decision, error) {
-	var r decisionRow
+	var r mysql.DecisionRow
 	if err := tx.locking(lock).Where("approval_id = ?", approvalID).Limit(1).Find(&r).Error; err != nil {
 		return staff.Decision{}, err
 	}
 	if r.ID == "" {
 		return staff.Decision{}, fmt.Errorf("approval %s: %w", approvalID, ErrNotFound)
 	}
-	return r.decision(tx.now), nil
+	return r.Decision(tx.now), nil
 }
 
 // AnswerApproval approves a waiting decision and carries it out like Decide, or rejects it. The
@@ -95,32 +53,32 @@ func (tx tx) decisionOf(approvalID string, lock bool) (staff.Decision, error) {
 // payout.ErrMySQLRestored, ErrUnavailable.
 func (s *Store) AnswerApproval(ctx context.Context, w staff.Write, approvalID string, agree bool,
 	render staff.DecisionAnswer) (staff.Answer, error) {
-	return s.onDecision(ctx, w, approvalID, func(tx tx, row paymentRow, attempts []payout.Attempt, d staff.Decision) (staff.Answer,
+	return s.onDecision(ctx, w, approvalID, func(tx tx, row mysql.PaymentRow, attempts []payout.Attempt, d staff.Decision) (staff.Answer,
 		error) {
 		return tx.answerAbout(w, row, attempts, d, agree, render)
 	})
 }
 
 // answerAbout is the second person's answer to a decision about a locked payment, unless a hold stops it.
-func (tx tx) answerAbout(w staff.Write, row paymentRow, attempts []payout.Attempt, d staff.Decision, agree bool,
+func (tx tx) answerAbout(w staff.Write, row mysql.PaymentRow, attempts []payout.Attempt, d staff.Decision, agree bool,
 	render staff.DecisionAnswer) (staff.Answer, error) {
 	if access.SamePerson(d.By, w.Owner) {
 		return staff.Answer{}, payout.ErrSelfApproval
 	}
 	action := payout.ActionResolve // to reject it
 	if agree {
-		action = d.Kind.Action(row.payment().Kind)
+		action = d.Kind.Action(row.Payment().Kind)
 	}
 	if err := tx.allow(action, holdNames{packet: row.PacketID, payment: row.ID}); err != nil { // the decision keeps waiting
-		return answerDecision(row, attempts, row.payment(), nil, err, render)
+		return answerDecision(row, attempts, row.Payment(), nil, err, render)
 	}
 	p, err := tx.answer(w, row, attempts, &d, agree)
 	return answerDecision(row, attempts, p, &d, err, render)
 }
 
-func (tx tx) answer(w staff.Write, row paymentRow, attempts []payout.Attempt, d *staff.Decision, agree bool) (payout.Payment,
+func (tx tx) answer(w staff.Write, row mysql.PaymentRow, attempts []payout.Attempt, d *staff.Decision, agree bool) (payout.Payment,
 	error) {
-	p := row.payment()
+	p := row.Payment()
 	if err := tx.fillTakenBack(&p); err != nil {
 		return p, err
 	}
@@ -187,9 +145,9 @@ func (s *Store) Approvals(ctx context.Context, f staff.ApprovalFilter) ([]staff.
 	switch f.Status {
 	case "":
 	case payout.DecisionWaiting:
-		q = q.Where(stillWaits, now.Add(-approvalLife), now, now.Add(longestWait))
+		q = q.Where(mysql.StillWaits, now.Add(-mysql.ApprovalLife), now, now.Add(mysql.LongestWait))
 	case payout.DecisionExpired:
-		q = q.Where("(status = 'expired' OR status = 'waiting' AND NOT "+inTime+")", now, now.Add(longestWait))
+		q = q.Where("(status = 'expired' OR status = 'waiting' AND NOT "+mysql.InTime+")", now, now.Add(mysql.LongestWait))
 	default:
 		q = q.Where("status = ?", string(f.Status))
 	}
@@ -197,7 +155,7 @@ func (s *Store) Approvals(ctx context.Context, f staff.ApprovalFilter) ([]staff.
 		q = q.Where("payment_id = ?", f.PaymentID)
 	}
 	if f.NotBy != "" {
-		names, err := s.namesOf(ctx, f.NotBy)
+		names, err := mysql.NamesOf(s.read(ctx), f.NotBy)
 		if err != nil {
 			return nil, err
 		}
@@ -206,9 +164,9 @@ func (s *Store) Approvals(ctx context.Context, f staff.ApprovalFilter) ([]staff.
 	if f.AfterID != "" {
 		q = q.Where("created_at <= ? AND (created_at < ? OR approval_id < ?)", f.AfterTime.UTC(), f.AfterTime.UTC(), f.AfterID)
 	}
-	var rows []decisionRow
+	var rows []mysql.DecisionRow
 	if err := q.Order("created_at DESC, approval_id DESC").Limit(f.Limit).Scan(&rows).Error; err != nil {
-		return nil, classify(err)
+		return nil, mysql.Classify(err)
 	}
 	about, err := s.paymentsOfDecisions(ctx, rows)
 	if err != nil {
@@ -226,32 +184,12 @@ func (s *Store) Approvals(ctx context.Context, f staff.ApprovalFilter) ([]staff.
 		}
 		if r.Status == string(payout.DecisionWaiting) {
 			if err := (tx{DB: s.read(ctx), now: now}).fillTakenBack(&row.Payment); err != nil {
-				return nil, classify(err)
+				return nil, mysql.Classify(err)
 			}
 		}
-		out[i] = approvalOf(r.decision(now), row, attempts[r.PaymentID], now)
+		out[i] = approvalOf(r.Decision(now), row, attempts[r.PaymentID], now)
 	}
 	return out, nil
-}
-
-// stillWaits selects decisions that wait for an approval. stillWaitsWithin is the part that an index
-// can use: expired decisions keep status waiting and accumulate.
-const (
-	stillWaits       = stillWaitsWithin + " AND " + inTime
-	inTime           = "(expires_at > ? AND expires_at <= ?)"
-	stillWaitsWithin = "status = 'waiting' AND created_at > ?"
-)
-
-// waitingDecisions counts the decisions that wait for an approval. An expired decision keeps status
-// waiting until the next decision about its payment; it is not counted.
-func (s *Store) waitingDecisions(ctx context.Context) (row backlogRow, err error) {
-	now, err := s.Clock(ctx)
-	if err != nil {
-		return row, err
-	}
-	err = s.read(ctx).Raw("SELECT COUNT(*) AS n, MIN(created_at) AS oldest FROM decisions FORCE INDEX (decisions_waiting) WHERE "+stillWaits,
-		now.Add(-approvalLife), now, now.Add(longestWait)).Scan(&row).Error
-	return row, classify(err)
 }
 
 // approvalOf adds to a waiting decision what it would do now.
@@ -268,7 +206,7 @@ func approvalOf(d staff.Decision, row staff.PaymentRow, attempts []payout.Attemp
 }
 
 // attemptsOfWaiting reads, by payment id, the attempts of payments with a waiting decision.
-func (s *Store) attemptsOfWaiting(ctx context.Context, decisions []decisionRow) (map[string][]payout.Attempt, error) {
+func (s *Store) attemptsOfWaiting(ctx context.Context, decisions []mysql.DecisionRow) (map[string][]payout.Attempt, error) {
 	var ids []string
 	for _, d := range decisions {
 		if d.Status == string(payout.DecisionWaiting) {
@@ -279,16 +217,16 @@ func (s *Store) attemptsOfWaiting(ctx context.Context, decisions []decisionRow) 
 	if len(ids) == 0 {
 		return out, nil
 	}
-	var rows []attemptRow
+	var rows []mysql.AttemptRow
 	err := s.read(ctx).Where("payment_id IN ?", ids).Order("payment_id, no").Find(&rows).Error
 	for _, r := range rows {
-		out[r.PaymentID] = append(out[r.PaymentID], r.attempt())
+		out[r.PaymentID] = append(out[r.PaymentID], r.Attempt())
 	}
-	return out, classify(err)
+	return out, mysql.Classify(err)
 }
 
 // paymentsOfDecisions reads, by id, the payments of decisions as list rows.
-func (s *Store) paymentsOfDecisions(ctx context.Context, decisions []decisionRow) (map[string]staff.PaymentRow, error) {
+func (s *Store) paymentsOfDecisions(ctx context.Context, decisions []mysql.DecisionRow) (map[string]staff.PaymentRow, error) {
 	out := make(map[string]staff.PaymentRow, len(decisions))
 	if len(decisions) == 0 {
 		return out, nil
@@ -297,11 +235,11 @@ func (s *Store) paymentsOfDecisions(ctx context.Context, decisions []decisionRow
 	for i, d := range decisions {
 		ids[i] = d.PaymentID
 	}
-	var rows []listedRow
+	var rows []mysql.ListedRow
 	err := s.read(ctx).Raw("SELECT p.*, a.provider_ref FROM payments p LEFT JOIN attempts a ON a.order_no = p.order_no WHERE p.id IN ?",
 		ids).Scan(&rows).Error
 	for _, r := range rows {
-		out[r.Payment.ID] = r.row()
+		out[r.Payment.ID] = r.Row()
 	}
-	return out, classify(err)
+	return out, mysql.Classify(err)
 }

@@ -13,46 +13,21 @@ import (
 	"hongbao/internal/money"
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
+	"hongbao/internal/store/mysql"
+	"hongbao/internal/store/report"
+	"hongbao/internal/store/storetest"
 )
 
-// second returns a write of another person.
-func second(t testing.TB, s *Store, key string) staff.Write {
-	w := financeWrite(t, s, key, "h")
-	w.Owner, w.Route = "finance2", "POST /v1/staff/approvals/x/approve"
-	return by(t, s, w)
-}
-
-// proposed makes a waiting decision and returns its approval id.
-func proposed(t testing.TB, s *Store, id string, c payout.DecisionRequest) string {
-	t.Helper()
-	a, err := s.Decide(t.Context(), financeWrite(t, s, "propose "+string(c.Kind)+id+c.Evidence, "h"), id, c, render)
-	must(t, err)
-	words := strings.Fields(string(a.Body))
-	if a.Status != 202 || len(words) != 4 || words[1] != "waiting" {
-		t.Fatalf("%d %s", a.Status, a.Body)
-	}
-	return words[2]
-}
-
-// agreed makes a decision and approves it by a second person.
-func agreed(t testing.TB, s *Store, id string, c payout.DecisionRequest) {
-	t.Helper()
-	approval := proposed(t, s, id, c)
-	if a, err := s.AnswerApproval(t.Context(), second(t, s, "agree "+approval), approval, true, render); err != nil || a.Status != 202 {
-		t.Fatalf("%d %s, %v", a.Status, a.Body, err)
-	}
-}
-
-func statusOf(t testing.TB, s *Store, id string) payout.Status {
+func statusOf(t testing.TB, s *testStore, id string) payout.Status {
 	t.Helper()
 	st, err := s.PaymentState(t.Context(), id)
 	must(t, err)
 	return st.Status
 }
 
-func dueKinds(t testing.TB, s *Store, id string) []string {
+func dueKinds(t testing.TB, s *testStore, id string) []string {
 	t.Helper()
-	rows, err := s.sql.QueryContext(t.Context(), "SELECT kind FROM outbox WHERE payment_id = ? ORDER BY kind", id)
+	rows, err := s.db.SQL.QueryContext(t.Context(), "SELECT kind FROM outbox WHERE payment_id = ? ORDER BY kind", id)
 	must(t, err)
 	defer rows.Close()
 	var out []string
@@ -63,20 +38,6 @@ func dueKinds(t testing.TB, s *Store, id string) []string {
 	}
 	must(t, rows.Err())
 	return out
-}
-
-// declineQueries answers every order number that the cancel queries.
-func declineQueries(t testing.TB, s *Store, id string) {
-	t.Helper()
-	for range 10 {
-		st, err := s.PaymentState(t.Context(), id)
-		must(t, err)
-		if st.Step.Do != payout.ActionQuery {
-			return
-		}
-		settle(t, s, payout.SourceQuery, st.Step.OrderNo, payout.ObsDeclined)
-	}
-	t.Fatal("queries never end")
 }
 
 // TestR5_Cancel: nothing moves before the approval and the query of every order number; then owed
@@ -110,7 +71,7 @@ func TestR5_Cancel(t *testing.T) {
 	if err != nil || string(a.Body) != "decision_pending" {
 		t.Errorf("retry while it waits: %s, %v", a.Body, err)
 	}
-	c.pass(time.Second)
+	c.Pass(time.Second)
 	declineQueries(t, s, id)
 	for range 2 { // repeatable
 		if st, err := s.CarryOut(ctx, id); err != nil || st.Status != payout.StatusCancelled || st.Step.Do != payout.ActionEnd {
@@ -134,7 +95,7 @@ func TestR5_Cancel(t *testing.T) {
 	if len(due) != 1 || due[0].Payment.ID != refund.ID {
 		t.Errorf("due %+v", due)
 	}
-	if got := query[string](t, s, "SELECT status FROM decisions WHERE payment_id = ?", id); got != "carried_out" {
+	if got := storetest.Query[string](t, s, "SELECT status FROM decisions WHERE payment_id = ?", id); got != "carried_out" {
 		t.Errorf("decision %s", got)
 	}
 	verifyAudit(t, s, 3)
@@ -147,15 +108,15 @@ func TestR5_CancelOvertakenBySuccess(t *testing.T) {
 	id := owing(t, s)
 	fail(t, s, id)
 	agreed(t, s, id, payout.DecisionRequest{Kind: payout.DecisionCancel})
-	c.pass(time.Second)
+	c.Pass(time.Second)
 	for range 2 {
 		settle(t, s, payout.SourceQuery, payout.OrderNo(id, 1), payout.ObsSucceeded)
-		c.pass(time.Second)
+		c.Pass(time.Second)
 	}
 	if got := statusOf(t, s, id); got != payout.StatusPaid {
 		t.Fatalf("%s", got)
 	}
-	if got := query[string](t, s, "SELECT status FROM decisions WHERE payment_id = ?", id); got != "overtaken" {
+	if got := storetest.Query[string](t, s, "SELECT status FROM decisions WHERE payment_id = ?", id); got != "overtaken" {
 		t.Errorf("decision %s", got)
 	}
 	if _, err := s.DueOutbox(t.Context(), 10); err != nil || len(dueKinds(t, s, id)) != 0 {
@@ -180,7 +141,7 @@ func TestMarkPaid(t *testing.T) {
 	if b.ByAccount[payout.AccountOutside] != d.Amount || b.ByAccount[payout.AccountOwed] != 0 || d.Failure != nil {
 		t.Errorf("%v, %+v", b.ByAccount, d.PaymentRow)
 	}
-	if got := query[string](t, s, "SELECT after_is FROM audit WHERE subject = ? ORDER BY seq LIMIT 1", id); !strings.Contains(got,
+	if got := storetest.Query[string](t, s, "SELECT after_is FROM audit WHERE subject = ? ORDER BY seq LIMIT 1", id); !strings.Contains(got,
 		"bank slip 4711") {
 		t.Errorf("audit keeps %s", got)
 	}
@@ -189,7 +150,7 @@ func TestMarkPaid(t *testing.T) {
 		t.Errorf("outbox %v", got)
 	}
 	for range 2 {
-		c.pass(time.Second)
+		c.Pass(time.Second)
 		settle(t, s, payout.SourceQuery, payout.OrderNo(id, 1), payout.ObsSucceeded)
 	}
 	b, err = s.Balances(ctx, d.PacketID)
@@ -227,15 +188,16 @@ func TestApprovalOfWhatWasShown(t *testing.T) {
 			listed(false)
 			settle(t, s, payout.SourceQuery, number, payout.ObsPending)
 			listed(true)
-			before := query[string](t, s, "SELECT CONCAT(status, version, (SELECT COUNT(*) FROM audit)) FROM payments WHERE id = ?", id)
+			before := storetest.Query[string](t, s, "SELECT CONCAT(status, version, (SELECT COUNT(*) FROM audit)) FROM payments WHERE id = ?", id)
 			a, err := s.AnswerApproval(ctx, second(t, s, "blind"), approval, true, render)
 			if err != nil || a.Status != 409 || string(a.Body) != "decision_changed" {
 				t.Fatalf("%d %s, %v", a.Status, a.Body, err)
 			}
-			if got := query[string](t, s, "SELECT status FROM decisions WHERE approval_id = ?", approval); got != "waiting" {
+			if got := storetest.Query[string](t, s, "SELECT status FROM decisions WHERE approval_id = ?", approval); got != "waiting" {
 				t.Errorf("decision %s", got)
 			}
-			if now := query[string](t, s, "SELECT CONCAT(status, version, (SELECT COUNT(*) FROM audit)) FROM payments WHERE id = ?", id); now !=
+			if now := storetest.Query[string](t, s, "SELECT CONCAT(status, version, (SELECT COUNT(*) FROM audit)) FROM payments WHERE id = ?",
+				id); now !=
 				before || len(dueKinds(t, s, id)) != 0 {
 				t.Errorf("was %s, is %s, outbox %v", before, now, dueKinds(t, s, id))
 			}
@@ -272,7 +234,7 @@ func TestApprovals(t *testing.T) {
 		claim(t, s, p, i, fmt.Sprint("u", i))
 		fail(t, s, payoutID(p, i))
 		approvals[i] = proposed(t, s, payoutID(p, i), cancel)
-		c.pass(time.Second)
+		c.Pass(time.Second)
 	}
 	t.Run("not by its author", func(t *testing.T) {
 		for _, owner := range []string{"finance", "Finance", "ｆｉｎａｎｃｅ"} {
@@ -311,7 +273,7 @@ func TestApprovals(t *testing.T) {
 		if err != nil || a.Status != 409 || string(a.Body) != "not_retryable paid" {
 			t.Errorf("%d %s, %v", a.Status, a.Body, err)
 		}
-		if got := query[string](t, s, "SELECT status FROM decisions WHERE approval_id = ?", approvals[2]); got != "overtaken" {
+		if got := storetest.Query[string](t, s, "SELECT status FROM decisions WHERE approval_id = ?", approvals[2]); got != "overtaken" {
 			t.Errorf("decision %s", got)
 		}
 	})
@@ -378,7 +340,7 @@ func TestApprovals(t *testing.T) {
 		}
 	})
 	t.Run("expired", func(t *testing.T) {
-		c.pass(approvalLife)
+		c.Pass(mysql.ApprovalLife)
 		a, err := s.AnswerApproval(ctx, second(t, s, "too late"), approvals[4], true, render)
 		if err != nil || a.Status != 409 {
 			t.Errorf("%d %s, %v", a.Status, a.Body, err)
@@ -405,7 +367,7 @@ func TestBulkPlan(t *testing.T) {
 	}
 	_, _, err = s.PlanBulk(ctx, w, []string{"c"})
 	wantErr(t, err, staff.ErrInProgress)
-	c.pass(bulkBusy)
+	c.Pass(bulkBusy)
 	if plan, _, err = s.PlanBulk(ctx, w, []string{"c"}); err != nil || !slices.Equal(plan, []string{"a", "b"}) {
 		t.Errorf("a repeat after a crash works on %v, %v", plan, err)
 	}
@@ -453,8 +415,8 @@ func TestExpiredDecisionsAreNotCounted(t *testing.T) {
 		t.Helper()
 		o, err := s.Overview(t.Context())
 		must(t, err)
-		v := newHealthReader()
-		must(t, NewHealthReader(s).Read(t.Context(), v))
+		v := storetest.NewSnapshot()
+		must(t, report.NewHealthReader(s.Source).Read(t.Context(), v))
 		listed, err := s.Approvals(t.Context(), staff.ApprovalFilter{Status: payout.DecisionWaiting, Limit: 10})
 		must(t, err)
 		if int64(len(listed)) != want || o.Approvals.Count != want || v.Approvals.Waiting != want || o.Approvals.Oldest.IsZero() != (want == 0) ||
@@ -462,11 +424,11 @@ func TestExpiredDecisionsAreNotCounted(t *testing.T) {
 			t.Errorf("%s: listed %d, overview %+v, figures %+v, want %d", when, len(listed), o.Approvals, v.Approvals, want)
 		}
 	}
-	c.pass(approvalLife - time.Minute)
+	c.Pass(mysql.ApprovalLife - time.Minute)
 	check("before it expires", 1)
-	c.pass(time.Minute)
+	c.Pass(time.Minute)
 	check("after it expired", 0)
-	if status := query[string](t, s, "SELECT status FROM decisions WHERE payment_id = ?", id); status != "waiting" {
+	if status := storetest.Query[string](t, s, "SELECT status FROM decisions WHERE payment_id = ?", id); status != "waiting" {
 		t.Errorf("its row is %s: what was looked at?", status)
 	}
 }

@@ -14,10 +14,11 @@ import (
 	"hongbao/internal/devstack/stacktest"
 	"hongbao/internal/failpoint"
 	"hongbao/internal/staff"
+	"hongbao/internal/store/storetest"
 )
 
 // appended writes n entries as decisions do.
-func appended(t testing.TB, s *Store, n int) {
+func appended(t testing.TB, s *testStore, n int) {
 	t.Helper()
 	for i := range n {
 		must(t, s.inTx(t.Context(), failpoint.Administration, func(tx tx) error {
@@ -28,7 +29,7 @@ func appended(t testing.TB, s *Store, n int) {
 	}
 }
 
-func audited(t testing.TB, s *Store) staff.AuditCheck {
+func audited(t testing.TB, s *testStore) staff.AuditCheck {
 	t.Helper()
 	check, err := s.VerifyAudit(t.Context())
 	must(t, err)
@@ -36,9 +37,9 @@ func audited(t testing.TB, s *Store) staff.AuditCheck {
 }
 
 // unguarded removes the triggers that protect the audit, as an owner of the database could.
-func unguarded(t testing.TB, s *Store) {
+func unguarded(t testing.TB, s *testStore) {
 	t.Helper()
-	rows, err := s.sql.QueryContext(t.Context(), "SELECT trigger_name FROM information_schema.triggers WHERE trigger_schema = DATABASE() "+
+	rows, err := s.db.SQL.QueryContext(t.Context(), "SELECT trigger_name FROM information_schema.triggers WHERE trigger_schema = DATABASE() "+
 		"AND event_object_table IN ('audit', 'audit_head')")
 	must(t, err)
 	var names []string
@@ -50,7 +51,7 @@ func unguarded(t testing.TB, s *Store) {
 	must(t, rows.Err())
 	must(t, rows.Close())
 	for _, name := range names {
-		_, err := s.sql.ExecContext(t.Context(), "DROP TRIGGER "+name)
+		_, err := s.db.SQL.ExecContext(t.Context(), "DROP TRIGGER "+name)
 		must(t, err)
 	}
 }
@@ -70,9 +71,9 @@ func TestVerifyAudit(t *testing.T) {
 		t.Fatalf("%+v", whole)
 	}
 	unguarded(t, s)
-	_, err := s.sql.ExecContext(ctx, "CREATE TABLE audit_kept AS SELECT * FROM audit")
+	_, err := s.db.SQL.ExecContext(ctx, "CREATE TABLE audit_kept AS SELECT * FROM audit")
 	must(t, err)
-	_, err = s.sql.ExecContext(ctx, "CREATE TABLE head_kept AS SELECT * FROM audit_head")
+	_, err = s.db.SQL.ExecContext(ctx, "CREATE TABLE head_kept AS SELECT * FROM audit_head")
 	must(t, err)
 	for statements, bad := range map[string]int64{
 		"UPDATE audit SET at = at + INTERVAL 1000 MICROSECOND WHERE seq = 3": 3,
@@ -102,20 +103,20 @@ func TestVerifyAudit(t *testing.T) {
 		"DELETE FROM audit WHERE seq = 3; UPDATE audit SET seq = seq - 1 WHERE seq > 3 ORDER BY seq; UPDATE audit_head SET seq = seq - 1":  3,
 	} {
 		for _, text := range strings.Split(statements, "; ") {
-			res, err := s.sql.ExecContext(ctx, text)
+			res, err := s.db.SQL.ExecContext(ctx, text)
 			must(t, err)
 			if n, err := res.RowsAffected(); err != nil || n == 0 {
 				t.Fatalf("%s changed nothing", text)
 			}
 		}
 		check := audited(t, s)
-		rows := query[int64](t, s, "SELECT COUNT(*) FROM audit")
+		rows := storetest.Query[int64](t, s, "SELECT COUNT(*) FROM audit")
 		if check.FirstBad == nil || *check.FirstBad != bad || check.Entries != rows {
 			t.Errorf("%s: %+v, want first bad entry %d of %d", statements, check, bad, rows)
 		}
 		for _, text := range []string{"DELETE FROM audit", "DELETE FROM audit_head", "INSERT INTO audit SELECT * FROM audit_kept",
 			"INSERT INTO audit_head SELECT * FROM head_kept"} {
-			_, err := s.sql.ExecContext(ctx, text)
+			_, err := s.db.SQL.ExecContext(ctx, text)
 			must(t, err)
 		}
 	}
@@ -125,7 +126,7 @@ func TestVerifyAudit(t *testing.T) {
 	// Entries cut off together with the head: only a head stored elsewhere shows it.
 	for _, text := range []string{"DELETE FROM audit WHERE seq > 4", "UPDATE audit_head SET seq = 4, hash = (SELECT hash FROM audit WHERE " +
 		"seq = 4)"} {
-		_, err := s.sql.ExecContext(ctx, text)
+		_, err := s.db.SQL.ExecContext(ctx, text)
 		must(t, err)
 	}
 	if cut := audited(t, s); cut.FirstBad != nil || cut.Head == whole.Head || cut.Entries != 4 {
@@ -175,7 +176,7 @@ func TestAuditList(t *testing.T) {
 	s, c := newStore(t)
 	appended(t, s, 12)
 	mid := s.Now()
-	c.pass(time.Second)
+	c.Pass(time.Second)
 	appended(t, s, 9)
 	walk := func(f staff.AuditFilter, limit int) (seqs []int64) {
 		t.Helper()
@@ -196,7 +197,7 @@ func TestAuditList(t *testing.T) {
 	}
 	// Some have the same time.
 	unguarded(t, s)
-	_, err := s.sql.ExecContext(t.Context(), "UPDATE audit SET at = (SELECT at FROM (SELECT at FROM audit WHERE seq = 15) x) WHERE seq "+
+	_, err := s.db.SQL.ExecContext(t.Context(), "UPDATE audit SET at = (SELECT at FROM (SELECT at FROM audit WHERE seq = 15) x) WHERE seq "+
 		"BETWEEN 15 AND 18")
 	must(t, err)
 	entry := func(seq int64) int { // position among those of its call of appended
@@ -236,7 +237,7 @@ func TestAuditList(t *testing.T) {
 	page, err := s.Audit(t.Context(), staff.AuditFilter{Limit: 1})
 	must(t, err)
 	e := page[0]
-	if hash := query[string](t, s, "SELECT HEX(hash) FROM audit WHERE seq = 21"); e.Actor != "person 2" || e.Role != "finance" ||
+	if hash := storetest.Query[string](t, s, "SELECT HEX(hash) FROM audit WHERE seq = 21"); e.Actor != "person 2" || e.Role != "finance" ||
 		e.Action != "retry" || e.Subject != "s3" ||
 		e.Reason != "因为 <&> \"\\ \u2028 🧧 " || e.Before != `{"status":"failed"}` || e.After != `{"n":8}` ||
 		!strings.EqualFold(hash, hex.EncodeToString(e.Hash[:])) {
@@ -254,8 +255,8 @@ INSERT INTO audit (seq, at, actor, role, action, subject, reason, before_is, aft
 	IF(seq MOD 2, 's', CONCAT('s', seq)), '', '{}', '{}', REPEAT('x', 32) FROM seq_1_to_6000;
 ANALYZE TABLE audit`)
 	must(t, err)
-	rec := &recorder{Interface: logger.Discard}
-	s.db = s.db.Session(&gorm.Session{Logger: rec})
+	rec := &storetest.Recorder{Interface: logger.Discard}
+	s.db.Gorm = s.db.Gorm.Session(&gorm.Session{Logger: rec})
 	hour := time.Now().Add(-time.Hour)
 	for _, f := range []staff.AuditFilter{{}, {Actor: "giant"}, {Action: "retry"}, {Action: "cancel"}, {Subject: "s"}, {Subject: "s2"},
 		{Actor: "a3"}, {Actor: "nobody"}} {
@@ -270,13 +271,13 @@ ANALYZE TABLE audit`)
 			}
 		}
 	}
-	for _, text := range rec.texts {
+	for _, text := range rec.Texts {
 		explain(t, raw, text)
 		sortFree(t, raw, text)
 		readsAtMost(t, raw, text, 51*2)
 	}
-	if len(rec.texts) != 48 {
-		t.Errorf("%d statements", len(rec.texts))
+	if len(rec.Texts) != 48 {
+		t.Errorf("%d statements", len(rec.Texts))
 	}
 }
 

@@ -2,6 +2,7 @@ package store
 
 import (
 	"testing"
+	"time"
 
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
@@ -29,14 +30,14 @@ func TestWatchAudit(t *testing.T) {
 	unguarded(t, s)
 	change := func(statement string) {
 		t.Helper()
-		_, err := s.sql.ExecContext(t.Context(), statement)
+		_, err := s.db.SQL.ExecContext(t.Context(), statement)
 		must(t, err)
 	}
 	change("UPDATE audit SET reason = 'another' WHERE seq IN (5, 15)")
 	if w := watch(); w.FirstBad == nil || *w.FirstBad != 15 || w.Checked != 14 {
 		t.Errorf("behind what was checked: %+v", w)
 	}
-	c.pass(2 * auditRestartAfter)
+	c.Pass(2 * time.Hour)
 	if w := watch(); w.FirstBad == nil || *w.FirstBad != 5 {
 		t.Errorf("from the beginning: %+v", w)
 	}
@@ -55,7 +56,7 @@ func TestR13_AuditAfterRestore(t *testing.T) {
 	if w, err := s.WatchAudit(t.Context()); err != nil || w.FirstBad != nil || w.Checked != 12 {
 		t.Fatalf("%+v, %v", w, err)
 	}
-	s.db, s.sql, older.db, older.sql = older.db, older.sql, s.db, s.sql
+	*s.db, *older.db = *older.db, *s.db
 	b, err := s.CompareHeartbeat(t.Context(), 0)
 	must(t, err)
 	if b.State != payout.MySQLRestored {
@@ -73,7 +74,7 @@ func TestWatchAuditEnd(t *testing.T) {
 	s, _ := newStore(t)
 	appended(t, s, 3)
 	unguarded(t, s)
-	_, err := s.sql.ExecContext(t.Context(), "DELETE FROM audit WHERE seq = 3")
+	_, err := s.db.SQL.ExecContext(t.Context(), "DELETE FROM audit WHERE seq = 3")
 	must(t, err)
 	w, err := s.WatchAudit(t.Context())
 	must(t, err)

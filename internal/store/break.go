@@ -10,56 +10,16 @@ import (
 	"gorm.io/gorm"
 
 	"hongbao/internal/failpoint"
-	"hongbao/internal/money"
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
+	"hongbao/internal/store/mysql"
 )
-
-type breakRow struct {
-	ID               int64
-	Kind             string
-	PacketID         string
-	PaymentID        string
-	OrderNo          string
-	UserID           string
-	Detail           string
-	Provider         string
-	Amount           *int64
-	ReconciliationID *string
-	Seen             int
-	CreatedAt        time.Time
-	LastSeen         time.Time
-	ResolvedAt       *time.Time
-	ResolvedBy       *string
-	Reason           *string
-	PaymentAmount    *int64
-}
-
-func (breakRow) TableName() string { return "breaks" }
-
-func (r breakRow) row() staff.BreakRow {
-	b := staff.BreakRow{
-		Break: payout.Break{Kind: payout.BreakKind(r.Kind), OrderNo: r.OrderNo, UserID: r.UserID, Detail: r.Detail},
-		ID:    r.ID, PacketID: r.PacketID, PaymentID: r.PaymentID, Provider: r.Provider, ReconciliationID: orEmpty(r.ReconciliationID),
-		Seen: r.Seen, CreatedAt: r.CreatedAt.UTC(), LastSeen: r.LastSeen.UTC(), ResolvedAt: orZero(r.ResolvedAt),
-	}
-	if r.Amount != nil {
-		b.Amount = money.Fen(*r.Amount)
-	}
-	if r.PaymentAmount != nil {
-		b.PaymentAmount = money.Fen(*r.PaymentAmount)
-	}
-	if r.ResolvedAt != nil { // of a reopened break they describe the earlier resolution
-		b.ResolvedBy, b.Reason = orEmpty(r.ResolvedBy), orEmpty(r.Reason)
-	}
-	return b
-}
 
 // orderBreaks are the other breaks of an order number: more is the more severe one, open or resolved
 // last; less are the open, less severe ones.
 type orderBreaks struct {
-	more breakRow
-	less []breakRow
+	more mysql.BreakRow
+	less []mysql.BreakRow
 }
 
 func (tx tx) breaksOfOrder(paymentID string, b payout.Break) (out orderBreaks, err error) {
@@ -68,12 +28,12 @@ func (tx tx) breaksOfOrder(paymentID string, b payout.Break) (out orderBreaks, e
 	if mine < 0 {
 		return out, nil
 	}
-	var rows []breakRow
+	var rows []mysql.BreakRow
 	err = tx.Raw("SELECT * FROM breaks FORCE INDEX (breaks_subject) WHERE payment_id = ? AND order_no = ? AND kind IN ? AND kind <> ? "+
 		"ORDER BY resolved_at IS NOT NULL, resolved_at DESC", paymentID, b.OrderNo, payout.OrderBreaks, string(b.Kind)).Scan(&rows).Error
 	for _, r := range rows {
 		switch {
-		case rank(r.Kind) < mine && out.more.ID == 0 && (r.ResolvedAt == nil || orEmpty(r.ResolvedBy) != staff.ByReconciliation):
+		case rank(r.Kind) < mine && out.more.ID == 0 && (r.ResolvedAt == nil || mysql.OrEmpty(r.ResolvedBy) != staff.ByReconciliation):
 			out.more = r
 		case rank(r.Kind) > mine && r.ResolvedAt == nil:
 			out.less = append(out.less, r)
@@ -90,7 +50,7 @@ func (tx tx) addBreak(packetID, paymentID string, b payout.Break) error {
 		return err
 	}
 	if more := about.more; more.ID != 0 && more.ResolvedAt == nil {
-		return tx.Model(&breakRow{}).Where("id = ?", more.ID).Updates(map[string]any{"seen": gorm.Expr("seen + 1"), "last_seen": tx.now,
+		return tx.Model(&mysql.BreakRow{}).Where("id = ?", more.ID).Updates(map[string]any{"seen": gorm.Expr("seen + 1"), "last_seen": tx.now,
 			"detail": joinDetails(more.Detail, b.Detail)}).Error
 	}
 	detail := b.Detail
@@ -100,7 +60,7 @@ func (tx tx) addBreak(packetID, paymentID string, b payout.Break) error {
 	err = tx.Exec(`INSERT INTO breaks (kind, packet_id, payment_id, order_no, user_id, detail, created_at, last_seen) VALUES (?, ?, ?, ?, ?,
 		?, ?, ?)
 		ON DUPLICATE KEY UPDATE seen = seen + 1, last_seen = VALUES(last_seen), detail = VALUES(detail), resolved_at = NULL`,
-		string(b.Kind), packetID, paymentID, b.OrderNo, b.UserID, clip(detail, 255), tx.now, tx.now).Error
+		string(b.Kind), packetID, paymentID, b.OrderNo, b.UserID, mysql.Clip(detail, 255), tx.now, tx.now).Error
 	if err != nil {
 		return err
 	}
@@ -108,7 +68,7 @@ func (tx tx) addBreak(packetID, paymentID string, b payout.Break) error {
 }
 
 // resolveSuperseded resolves breaks of an order that a more severe break covers.
-func (tx tx) resolveSuperseded(less []breakRow, kind payout.BreakKind) error {
+func (tx tx) resolveSuperseded(less []mysql.BreakRow, kind payout.BreakKind) error {
 	for _, r := range less {
 		err := tx.Exec("UPDATE breaks SET resolved_at = ?, resolved_by = ?, reason = ? WHERE id = ? AND resolved_at IS NULL", tx.now,
 			staff.ByReconciliation, fmt.Sprintf("The break %s of the same order covers it.", kind), r.ID).Error
@@ -129,54 +89,9 @@ func (tx tx) resolveOutcomeUnknown(a payout.Attempt) error {
 // joinDetails appends another break's detail, unless it is contained.
 func joinDetails(detail, other string) string {
 	if strings.Contains(detail, other) {
-		return clip(detail, 255)
+		return mysql.Clip(detail, 255)
 	}
-	return clip(detail+"; "+other, 255)
-}
-
-// breaksIndex names the index that has the rows of a filter in list order.
-func breaksIndex(f staff.BreakFilter) string {
-	switch {
-	case f.PacketID != "":
-		return " FORCE INDEX (breaks_packet_list)"
-	case f.ReconciliationID != "":
-		return " FORCE INDEX (breaks_reconciliation_list)"
-	case f.Resolved != nil && !*f.Resolved:
-		return " FORCE INDEX (breaks_open)"
-	}
-	return " FORCE INDEX (breaks_created)"
-}
-
-// Breaks lists breaks, newest first. Errors: ErrUnavailable.
-func (s *Store) Breaks(ctx context.Context, f staff.BreakFilter) ([]staff.BreakRow, error) {
-	q := s.read(ctx).Table("breaks b" + breaksIndex(f)).Select("b.*, p.amount AS payment_amount").Joins("LEFT JOIN payments p ON p.id = " +
-		"b.payment_id")
-	for _, eq := range []struct{ column, value string }{{"kind", string(f.Kind)}, {"packet_id", f.PacketID},
-		{"reconciliation_id", f.ReconciliationID}} {
-		if eq.value != "" {
-			q = q.Where("b."+eq.column+" = ?", eq.value)
-		}
-	}
-	if f.Resolved != nil && *f.Resolved {
-		q = q.Where("b.resolved_at IS NOT NULL")
-	} else if f.Resolved != nil {
-		q = q.Where("b.resolved_at IS NULL")
-	}
-	if !f.CreatedTo.IsZero() {
-		q = q.Where("b.created_at <= ?", f.CreatedTo.UTC())
-	}
-	if f.AfterID != 0 {
-		q = q.Where("b.created_at <= ? AND (b.created_at < ? OR b.id < ?)", f.AfterTime.UTC(), f.AfterTime.UTC(), f.AfterID)
-	}
-	var rows []breakRow
-	if err := q.Order("b.created_at DESC, b.id DESC").Limit(f.Limit).Scan(&rows).Error; err != nil {
-		return nil, classify(err)
-	}
-	out := make([]staff.BreakRow, len(rows))
-	for i, r := range rows {
-		out[i] = r.row()
-	}
-	return out, nil
+	return mysql.Clip(detail+"; "+other, 255)
 }
 
 // ResolveBreak resolves a break, with the audit entry in the same transaction. A resolved break
@@ -185,7 +100,7 @@ func (s *Store) Breaks(ctx context.Context, f staff.BreakFilter) ([]staff.BreakR
 func (s *Store) ResolveBreak(ctx context.Context, w staff.Write, id int64, render func(staff.BreakRow) (status int, body []byte)) (
 	staff.Answer, error) {
 	return s.staffWrite(ctx, failpoint.Administration, w, func(tx tx) (out staff.Answer, err error) {
-		var row breakRow
+		var row mysql.BreakRow
 		if err := tx.Raw("SELECT * FROM breaks WHERE id = ? FOR UPDATE", id).Scan(&row).Error; err != nil {
 			return out, err
 		}
@@ -194,7 +109,7 @@ func (s *Store) ResolveBreak(ctx context.Context, w staff.Write, id int64, rende
 		}
 		if row.ResolvedAt == nil {
 			row.ResolvedAt, row.ResolvedBy, row.Reason = &tx.now, &w.Owner, &w.Reason
-			err := tx.Model(&breakRow{}).Where("id = ?", id).
+			err := tx.Model(&mysql.BreakRow{}).Where("id = ?", id).
 				Updates(map[string]any{"resolved_at": tx.now, "resolved_by": w.Owner, "reason": w.Reason}).Error
 			if err != nil {
 				return out, err
@@ -205,11 +120,11 @@ func (s *Store) ResolveBreak(ctx context.Context, w staff.Write, id int64, rende
 			}
 		}
 		// A separate statement: only the break is locked.
-		err = tx.Model(&paymentRow{}).Select("amount").Where("id = ?", row.PaymentID).Scan(&row.PaymentAmount).Error
+		err = tx.Model(&mysql.PaymentRow{}).Select("amount").Where("id = ?", row.PaymentID).Scan(&row.PaymentAmount).Error
 		if err != nil {
 			return out, err
 		}
-		out.Status, out.Body = render(row.row())
+		out.Status, out.Body = render(row.Row())
 		return out, nil
 	})
 }
@@ -217,12 +132,12 @@ func (s *Store) ResolveBreak(ctx context.Context, w staff.Write, id int64, rende
 // ReviewBreaks compares the next open breaks of a provider after id after, and resolves those that
 // no longer exist. It returns the last id seen, 0 at the end. Errors: ErrUnavailable.
 func (s *Store) ReviewBreaks(ctx context.Context, r staff.Reconciliation, after int64, limit int) (int64, error) {
-	var rows []breakRow
+	var rows []mysql.BreakRow
 	err := s.read(ctx).Raw(`SELECT * FROM breaks FORCE INDEX (breaks_provider) WHERE provider = ? AND resolved_at IS NULL AND id > ?
 		AND kind IN ?
 		ORDER BY id LIMIT ?`, r.Provider, after, payout.StatementBreaks, limit).Scan(&rows).Error
 	if err != nil || len(rows) == 0 {
-		return 0, classify(err)
+		return 0, mysql.Classify(err)
 	}
 	var numbers []string
 	for _, b := range rows {
@@ -230,7 +145,7 @@ func (s *Store) ReviewBreaks(ctx context.Context, r staff.Reconciliation, after 
 	}
 	both, err := tx{DB: s.read(ctx)}.loadOrders(r.Provider, numbers)
 	if err != nil {
-		return 0, classify(err)
+		return 0, mysql.Classify(err)
 	}
 	return rows[len(rows)-1].ID, s.inTx(ctx, failpoint.Administration, func(tx tx) error {
 		for _, b := range rows {
@@ -253,7 +168,7 @@ func (s *Store) ReviewBreaks(ctx context.Context, r staff.Reconciliation, after 
 }
 
 // stillApplies reports whether both sides still show the break.
-func (o orders) stillApplies(r staff.Reconciliation, b breakRow, now time.Time) bool {
+func (o orders) stillApplies(r staff.Reconciliation, b mysql.BreakRow, now time.Time) bool {
 	switch kind := payout.BreakKind(b.Kind); {
 	case kind == payout.BreakNotInStatement:
 		return o.booked[b.OrderNo] == nil || o.missing(b.OrderNo)
@@ -303,5 +218,5 @@ func (s *Store) CountUnsettled(ctx context.Context, r staff.Reconciliation) (int
 	err := s.read(ctx).Raw(`SELECT (SELECT COUNT(*) FROM breaks WHERE reconciliation_id = ? AND kind IN ? AND resolved_at IS NULL)
 		+ (SELECT COUNT(*) FROM statement_lines WHERE provider = ? AND day = ? AND verdict = ?)`,
 		r.ID, repairable, r.Provider, string(r.Day), verdictQueried).Scan(&n).Error
-	return n, classify(err)
+	return n, mysql.Classify(err)
 }

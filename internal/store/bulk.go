@@ -9,6 +9,7 @@ import (
 	"hongbao/internal/failpoint"
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
+	"hongbao/internal/store/mysql"
 )
 
 // bulkBusy is how long a bulk decision without an answer counts as running.
@@ -58,7 +59,7 @@ func (s *Store) PlanBulk(ctx context.Context, w staff.Write, ids []string) ([]st
 	}
 	write := func() error { return s.inTx(ctx, failpoint.DecideBulkPlan, run) }
 	err := write()
-	if duplicate(err) { // concurrent request with the same key: its plan counts
+	if mysql.Duplicate(err) { // concurrent request with the same key: its plan counts
 		err = write()
 	}
 	return plan, out, err
@@ -97,24 +98,25 @@ func (s *Store) PreviewDecision(ctx context.Context, id string, c payout.Decisio
 	t := tx{DB: s.read(ctx), now: now}
 	row, attempts, err := t.load(id, false)
 	if err != nil {
-		return payout.Preview{}, classify(err)
+		return payout.Preview{}, mysql.Classify(err)
 	}
-	p := row.payment()
+	p := row.Payment()
 	if err := t.fillTakenBack(&p); err != nil {
-		return payout.Preview{}, classify(err)
+		return payout.Preview{}, mysql.Classify(err)
 	}
 	v, err := payout.PreviewDecision(p, attempts, c, t.now)
 	if err != nil {
 		return v, err
 	}
 	var waiting int64
-	err = t.Model(&decisionRow{}).Where("payment_id = ? AND status = 'waiting' AND "+inTime, id, t.now, t.now.Add(longestWait)).
+	err = t.Model(&mysql.DecisionRow{}).Where("payment_id = ? AND status = 'waiting' AND "+mysql.InTime, id, t.now,
+		t.now.Add(mysql.LongestWait)).
 		Count(&waiting).Error
 	if err == nil && waiting > 0 {
 		return v, payout.ErrDecisionPending
 	}
 	if err != nil {
-		return v, classify(err)
+		return v, mysql.Classify(err)
 	}
-	return v, classify(t.allow(c.Kind.Action(p.Kind), holdNames{packet: row.PacketID, payment: row.ID}))
+	return v, mysql.Classify(t.allow(c.Kind.Action(p.Kind), holdNames{packet: row.PacketID, payment: row.ID}))
 }

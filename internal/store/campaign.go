@@ -12,6 +12,7 @@ import (
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
+	"hongbao/internal/store/mysql"
 )
 
 type campaignRow struct {
@@ -41,9 +42,9 @@ func (campaignRow) TableName() string { return "campaigns" }
 func (r campaignRow) campaign() (campaign.Campaign, error) {
 	c := campaign.Campaign{
 		ID: r.ID, App: r.AppID, Name: r.Name, Salt: r.Salt, Zone: r.Zone, Minute: r.OpensMinute,
-		StartsOn: payout.Day(r.StartsOn), EndsOn: payout.Day(orEmpty(r.EndsOn)), BodyHash: r.BodyHash,
-		Status: campaign.Status(r.Status), NextDay: payout.Day(orEmpty(r.NextDay)), NextOpens: orZero(r.NextOpens),
-		CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(), EndedAt: orZero(r.EndedAt), Revision: r.Revision,
+		StartsOn: payout.Day(r.StartsOn), EndsOn: payout.Day(mysql.OrEmpty(r.EndsOn)), BodyHash: r.BodyHash,
+		Status: campaign.Status(r.Status), NextDay: payout.Day(mysql.OrEmpty(r.NextDay)), NextOpens: mysql.OrZero(r.NextOpens),
+		CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(), EndedAt: mysql.OrZero(r.EndedAt), Revision: r.Revision,
 	}
 	if err := json.Unmarshal(r.Template, &c.Template); err != nil {
 		return c, fmt.Errorf("campaign %s: template: %w", r.ID, err)
@@ -124,7 +125,7 @@ func (s *Store) CreateCampaign(ctx context.Context, c campaign.Campaign) (made c
 		made.CreatedAt, made.UpdatedAt, made.Revision = tx.now, tx.now, 1
 		return tx.addCampaign(made, template, eligible)
 	})
-	if duplicate(err) { // a concurrent request wrote it
+	if mysql.Duplicate(err) { // a concurrent request wrote it
 		return s.CreateCampaign(ctx, c)
 	}
 	return made, existed, err
@@ -134,8 +135,8 @@ func (s *Store) CreateCampaign(ctx context.Context, c campaign.Campaign) (made c
 func (tx tx) addCampaign(c campaign.Campaign, template, eligible []byte) error {
 	unsynced := true
 	return tx.Create(&campaignRow{ID: c.ID, AppID: c.App, Name: c.Name, Salt: c.Salt, Zone: c.Zone, OpensMinute: c.Minute,
-		StartsOn: string(c.StartsOn), EndsOn: optString(string(c.EndsOn)), Template: template, Eligible: eligible, BodyHash: c.BodyHash,
-		Status: string(c.Status), NextDay: optString(string(c.NextDay)), NextOpens: optTime(c.NextOpens), Revision: c.Revision,
+		StartsOn: string(c.StartsOn), EndsOn: mysql.OptString(string(c.EndsOn)), Template: template, Eligible: eligible, BodyHash: c.BodyHash,
+		Status: string(c.Status), NextDay: mysql.OptString(string(c.NextDay)), NextOpens: mysql.OptTime(c.NextOpens), Revision: c.Revision,
 		Unsynced: &unsynced, CreatedAt: c.CreatedAt, UpdatedAt: c.UpdatedAt}).Error
 }
 
@@ -143,7 +144,7 @@ func (tx tx) addCampaign(c campaign.Campaign, template, eligible []byte) error {
 func (s *Store) Campaign(ctx context.Context, id string) (campaign.Campaign, error) {
 	var rows []campaignRow
 	if err := s.read(ctx).Where("id = ?", id).Find(&rows).Error; err != nil {
-		return campaign.Campaign{}, classify(err)
+		return campaign.Campaign{}, mysql.Classify(err)
 	}
 	if len(rows) == 0 {
 		return campaign.Campaign{}, fmt.Errorf("campaign %s: %w", id, ErrNotFound)
@@ -175,7 +176,7 @@ func (s *Store) Campaigns(ctx context.Context, app string, status campaign.Statu
 	}
 	var rows []campaignRow
 	if err := q.Order("created_at DESC, id DESC").Limit(limit).Find(&rows).Error; err != nil {
-		return nil, classify(err)
+		return nil, mysql.Classify(err)
 	}
 	return campaignsOf(rows)
 }
@@ -288,7 +289,8 @@ func (tx tx) casCampaign(c campaign.Campaign, to campaign.Status, day payout.Day
 	}
 	r := tx.Exec("UPDATE campaigns SET status = ?, next_day = ?, next_opens = ?, ended_at = ?, updated_at = ?, revision = ?"+unsynced+
 		" WHERE id = ? AND status = ? AND revision = ?",
-		string(to), optString(string(day)), optTime(opens), optTime(next.EndedAt), tx.now, next.Revision, c.ID, string(c.Status), c.Revision)
+		string(to), mysql.OptString(string(day)), mysql.OptTime(opens), mysql.OptTime(next.EndedAt), tx.now, next.Revision, c.ID,
+		string(c.Status), c.Revision)
 	if r.Error == nil && r.RowsAffected == 0 {
 		return c, fmt.Errorf("campaign %s: %w", c.ID, ErrMoved)
 	}

@@ -9,6 +9,7 @@ import (
 	"hongbao/internal/campaign"
 	"hongbao/internal/failpoint"
 	"hongbao/internal/payout"
+	"hongbao/internal/store/mysql"
 )
 
 type campaignDayRow struct {
@@ -37,7 +38,7 @@ func (s *Store) CampaignDays(ctx context.Context, id string, before payout.Day, 
 	err := s.read(ctx).Raw(`SELECT d.day, IF(p.id IS NULL, d.status, 'made') AS status, d.packet_id, d.opens_at, d.decided_at
 		FROM campaign_days d LEFT JOIN packets p ON p.id = d.packet_id WHERE d.campaign_id = ? AND d.day < ? ORDER BY d.day DESC LIMIT ?`,
 		id, cmp.Or(string(before), afterDays), limit).Scan(&rows).Error
-	return campaignDaysOf(rows), classify(err)
+	return campaignDaysOf(rows), mysql.Classify(err)
 }
 
 // ReservedDays lists the days of a campaign that are reserved and not decided yet, oldest first.
@@ -47,7 +48,7 @@ func (s *Store) ReservedDays(ctx context.Context, id string, limit int) ([]campa
 	err := s.read(ctx).Raw("SELECT day, status, packet_id, opens_at, decided_at FROM campaign_days FORCE INDEX (campaign_days_making) "+
 		"WHERE status = 'making' AND campaign_id = ? ORDER BY day LIMIT ?",
 		id, limit).Scan(&rows).Error
-	return campaignDaysOf(rows), classify(err)
+	return campaignDaysOf(rows), mysql.Classify(err)
 }
 
 // ReserveDay reserves the next day of an active campaign when its packet is due, and moves on to the

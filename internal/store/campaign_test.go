@@ -12,6 +12,8 @@ import (
 	"hongbao/internal/observe"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/store/report"
+	"hongbao/internal/store/storetest"
 )
 
 // sampleCampaign opens at 20:00 in Shanghai, from the first possible day on.
@@ -26,10 +28,10 @@ func sampleCampaign() campaign.Campaign {
 }
 
 // campaignClock starts at noon UTC, 20:00 in Shanghai, plus after.
-func campaignClock(t *testing.T, after time.Duration) (*Store, *clock) {
+func campaignClock(t *testing.T, after time.Duration) (*testStore, *storetest.Clock) {
 	t.Helper()
 	s, c := newStore(t)
-	c.at = time.Date(2026, 2, 17, 12, 0, 0, 0, time.UTC).Add(after)
+	c.At = time.Date(2026, 2, 17, 12, 0, 0, 0, time.UTC).Add(after)
 	return s, c
 }
 
@@ -43,7 +45,7 @@ func TestCreateCampaign(t *testing.T) {
 		!made.NextOpens.Equal(time.Date(2026, 2, 17, 12, 0, 0, 0, time.UTC)) {
 		t.Fatalf("%+v", made)
 	}
-	clock.pass(48 * time.Hour)
+	clock.Pass(48 * time.Hour)
 	again, existed, err := s.CreateCampaign(t.Context(), want)
 	must(t, err)
 	if !existed || again.NextDay != made.NextDay || !again.CreatedAt.Equal(made.CreatedAt) || again.Template.Eligible[1] != "用户" ||
@@ -83,7 +85,7 @@ func TestCreateCampaign(t *testing.T) {
 }
 
 // reserved reserves the next day of a campaign.
-func reserved(t *testing.T, s *Store, c campaign.Campaign) campaign.Day {
+func reserved(t *testing.T, s *testStore, c campaign.Campaign) campaign.Day {
 	t.Helper()
 	d, ok, err := s.ReserveDay(t.Context(), c.ID)
 	must(t, err)
@@ -94,7 +96,7 @@ func reserved(t *testing.T, s *Store, c campaign.Campaign) campaign.Day {
 }
 
 // nothingDue checks that no day can be reserved.
-func nothingDue(t *testing.T, s *Store, c campaign.Campaign) {
+func nothingDue(t *testing.T, s *testStore, c campaign.Campaign) {
 	t.Helper()
 	if d, ok, err := s.ReserveDay(t.Context(), c.ID); ok || err != nil {
 		t.Fatalf("reserved %+v, %v", d, err)
@@ -111,9 +113,9 @@ func TestReserveDay(t *testing.T) {
 	c, _, err := s.CreateCampaign(t.Context(), c)
 	must(t, err)
 	nothingDue(t, s, c)
-	clock.pass(50*time.Minute - campaign.ClockSkew - time.Second)
+	clock.Pass(50*time.Minute - campaign.ClockSkew - time.Second)
 	nothingDue(t, s, c)
-	clock.pass(time.Second) // the caller's clock may be ahead of MySQL's by that much
+	clock.Pass(time.Second) // the caller's clock may be ahead of MySQL's by that much
 	found := make([]bool, 8)
 	for _, err := range together(8, func(i int) (err error) {
 		_, found[i], err = s.ReserveDay(t.Context(), c.ID)
@@ -134,7 +136,7 @@ func TestReserveDay(t *testing.T) {
 	if got.NextDay != "2026-02-18" || got.Status != campaign.StatusActive || got.Revision != 1 {
 		t.Fatalf("%+v", got)
 	}
-	clock.pass(50 * time.Hour)
+	clock.Pass(50 * time.Hour)
 	if second, third := reserved(t, s, c), reserved(t, s, c); second.Day != "2026-02-18" || third.Day != "2026-02-19" ||
 		!third.OpensAt.Equal(c.NextOpens.AddDate(0, 0, 2)) {
 		t.Errorf("%+v, %+v", second, third)
@@ -204,7 +206,7 @@ func TestDecideDay(t *testing.T) {
 		status(campaign.DayCreated)
 	}
 
-	clock.pass(24 * time.Hour)
+	clock.Pass(24 * time.Hour)
 	first = reserved(t, s, c)
 	must(t, s.DecideDay(t.Context(), c.ID, first.Day, campaign.DayMissed))
 	p := samplePacket(100, 2)
@@ -212,14 +214,14 @@ func TestDecideDay(t *testing.T) {
 	recorded(t, s, p)
 	status(campaign.DayCreated) // the packet has a row
 
-	clock.pass(24 * time.Hour)
+	clock.Pass(24 * time.Hour)
 	first = reserved(t, s, c)
 	made(s.CompareHeartbeat(t.Context(), 1000))(t) // a number above MySQL's is known
 	wantErr(t, s.DecideDay(t.Context(), c.ID, first.Day, campaign.DayMissed), payout.ErrMySQLRestored)
 	status(campaign.DayCreating)
 	must(t, s.DecideDay(t.Context(), c.ID, first.Day, campaign.DayCreated))
 	status(campaign.DayCreated)
-	clock.pass(24 * time.Hour)
+	clock.Pass(24 * time.Hour)
 	_, _, err = s.ReserveDay(t.Context(), c.ID)
 	wantErr(t, err, payout.ErrMySQLRestored)
 }
@@ -244,7 +246,7 @@ func TestSetCampaignStatus(t *testing.T) {
 		t.Errorf("resumed: %+v", resumed)
 	}
 	made(s.SetCampaignStatus(t.Context(), c.ID, campaign.StatusPaused))(t)
-	clock.pass(72 * time.Hour)
+	clock.Pass(72 * time.Hour)
 	if resumed := made(s.SetCampaignStatus(t.Context(), c.ID, campaign.StatusActive))(t); resumed.NextDay != "2026-02-20" {
 		t.Errorf("resumed after three days: %+v", resumed)
 	}
@@ -264,7 +266,7 @@ func TestSetCampaignStatus(t *testing.T) {
 	short, _, err = s.CreateCampaign(t.Context(), short)
 	must(t, err)
 	made(s.SetCampaignStatus(t.Context(), short.ID, campaign.StatusPaused))(t)
-	clock.pass(24 * time.Hour)
+	clock.Pass(24 * time.Hour)
 	for range 2 { // the repeat, too
 		if over := made(s.SetCampaignStatus(t.Context(), short.ID, campaign.StatusActive))(t); over.Status != campaign.StatusEnded {
 			t.Errorf("resumed when no day was left: %+v", over)
@@ -275,7 +277,7 @@ func TestSetCampaignStatus(t *testing.T) {
 	other, _, err = s.CreateCampaign(t.Context(), other)
 	must(t, err)
 	made(s.SetCampaignStatus(t.Context(), other.ID, campaign.StatusEnded))(t)
-	clock.pass(96 * time.Hour)
+	clock.Pass(96 * time.Hour)
 	_, err = s.SetCampaignStatus(t.Context(), other.ID, campaign.StatusActive) // staff ended it, also now that it would be over
 	wantErr(t, err, campaign.ErrEnded)
 }
@@ -318,7 +320,7 @@ func TestCampaignWatch(t *testing.T) {
 	if got := ids(s.OverdueCampaigns(t.Context(), "", 5)); got != "" {
 		t.Errorf("late an hour before: %s", got)
 	}
-	clock.pass(50*time.Minute + campaign.OverdueAfter)
+	clock.Pass(50*time.Minute + campaign.OverdueAfter)
 	if got := ids(s.OverdueCampaigns(t.Context(), "", 5)); got != a.ID {
 		t.Errorf("late: %s, want %s", got, a.ID)
 	}
@@ -349,10 +351,11 @@ func TestCampaignWatch(t *testing.T) {
 func TestVitalsOfCampaigns(t *testing.T) {
 	t.Parallel()
 	s, clock := campaignClock(t, -time.Hour)
-	snapshot := func() (v observe.HealthSnapshot) {
+	snapshot := func() observe.HealthSnapshot {
 		t.Helper()
-		must(t, NewHealthReader(s).campaigns(t.Context(), &v))
-		return v
+		v := storetest.NewSnapshot()
+		must(t, report.NewHealthReader(s.Source).Read(t.Context(), v))
+		return *v
 	}
 	c, _, err := s.CreateCampaign(t.Context(), sampleCampaign())
 	must(t, err)
@@ -372,7 +375,7 @@ func TestVitalsOfCampaigns(t *testing.T) {
 		t.Errorf("new: %+v", v)
 	}
 	wantLost("missed 0 declined 0 unopened 0 ")
-	clock.pass(55 * time.Minute)
+	clock.Pass(55 * time.Minute)
 	late := func() {
 		t.Helper()
 		if v := snapshot(); v.Campaigns.Waiting != 1 || !v.Campaigns.Oldest.Equal(c.NextOpens.Add(-campaign.CreateAhead)) {
@@ -390,23 +393,23 @@ func TestVitalsOfCampaigns(t *testing.T) {
 		t.Errorf("made: %+v", v)
 	}
 	wantLost("missed 0 declined 0 unopened 0 ")
-	clock.pass(30 * time.Hour) // the provider was held that long
+	clock.Pass(30 * time.Hour) // the provider was held that long
 	fail(t, s, chargeID(p))
 	must(t, s.RejectPacket(t.Context(), p.ID, packet.Failure{Code: "declined", Message: "no"}))
 	wantLost("missed 0 declined 1 unopened 0 ")
-	clock.pass(24*time.Hour - time.Minute)
+	clock.Pass(24*time.Hour - time.Minute)
 	day = reserved(t, s, c)
 	must(t, s.DecideDay(t.Context(), c.ID, day.Day, campaign.DayMissed))
 	wantLost("missed 1 declined 1 unopened 0 ")
-	clock.pass(2 * time.Minute)
+	clock.Pass(2 * time.Minute)
 	wantLost("missed 1 declined 0 unopened 0 ")
-	clock.pass(24 * time.Hour)
+	clock.Pass(24 * time.Hour)
 	day = reserved(t, s, c)
 	p.ID = day.PacketID
 	recorded(t, s, p)
 	must(t, s.DecideDay(t.Context(), c.ID, day.Day, campaign.DayCreated))
 	pay(t, s, chargeID(p))
-	clock.pass(72 * time.Hour)
+	clock.Pass(72 * time.Hour)
 	made(s.BeginClosing(t.Context(), p.ID, packet.CloseUnopened))(t)
 	wantLost("missed 0 declined 0 unopened 1 ")
 	day = reserved(t, s, c)
@@ -424,7 +427,7 @@ func TestTooManyCampaigns(t *testing.T) {
 	s, _ := campaignClock(t, -time.Hour)
 	first, _, err := s.CreateCampaign(t.Context(), sampleCampaign())
 	must(t, err)
-	must(t, s.db.Exec("INSERT INTO campaigns SELECT CONCAT('c', seq), app_id, name, salt, zone, opens_minute, starts_on, ends_on, "+
+	must(t, s.db.Gorm.Exec("INSERT INTO campaigns SELECT CONCAT('c', seq), app_id, name, salt, zone, opens_minute, starts_on, ends_on, "+
 		"template, eligible, body_hash, status, next_day, next_opens, revision, unsynced, created_at, updated_at, ended_at FROM campaigns, "+
 		"seq_1_to_999").Error)
 	_, _, err = s.CreateCampaign(t.Context(), sampleCampaign())

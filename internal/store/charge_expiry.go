@@ -24,7 +24,7 @@ func (s *Store) ExpireCharge(ctx context.Context, id string) (payout.State, erro
 		if err != nil {
 			return err
 		}
-		p := row.payment()
+		p := row.Payment()
 		expired, err := tx.expiredUnsent(p)
 		if err != nil || !expired {
 			out = tx.state(p, attempts)

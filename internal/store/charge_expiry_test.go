@@ -6,10 +6,11 @@ import (
 
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/store/storetest"
 )
 
 // expireCharge expires a charge and returns its state.
-func expireCharge(t testing.TB, s *Store, id string) payout.State {
+func expireCharge(t testing.TB, s *testStore, id string) payout.State {
 	t.Helper()
 	st, err := s.ExpireCharge(t.Context(), id)
 	must(t, err)
@@ -26,11 +27,11 @@ func TestR2_UnsentChargeExpires(t *testing.T) {
 	s, c := newStore(t)
 	p := recorded(t, s, samplePacket(1000, 3))
 	id := chargeID(p)
-	c.pass(23 * time.Hour)
+	c.Pass(23 * time.Hour)
 	if st := expireCharge(t, s, id); st.Status != payout.StatusPending || st.Step.Do != payout.ActionSend {
 		t.Fatalf("before it expires: %+v", st)
 	}
-	c.pass(time.Hour)
+	c.Pass(time.Hour)
 	for _, err := range together(6, func(int) error { _, err := s.ExpireCharge(t.Context(), id); return err }) {
 		must(t, err)
 	}
@@ -42,7 +43,7 @@ func TestR2_UnsentChargeExpires(t *testing.T) {
 	if b, err := s.BeginSend(t.Context(), id, limits, encode); err != nil || b.Order != nil || b.State.Status != payout.StatusFailed {
 		t.Errorf("sent after its expiry: %+v, %v", b, err)
 	}
-	if n := query[int](t, s, "SELECT COUNT(*) FROM payment_events WHERE payment_id = ? AND source = 'ledger' AND code = ?", id,
+	if n := storetest.Query[int](t, s, "SELECT COUNT(*) FROM payment_events WHERE payment_id = ? AND source = 'ledger' AND code = ?", id,
 		payout.FailureExpiredBeforeCharge); n != 1 {
 		t.Errorf("%d entries of the timeline", n)
 	}
@@ -51,7 +52,7 @@ func TestR2_UnsentChargeExpires(t *testing.T) {
 	if must(t, err); rec.Stored != packet.StatusRejected || rec.Failure == nil || rec.Failure.Code != payout.FailureExpiredBeforeCharge {
 		t.Errorf("%s, %+v", rec.Stored, rec.Failure)
 	}
-	if n := query[int](t, s, "SELECT (SELECT COUNT(*) FROM attempts) + (SELECT COUNT(*) FROM transfers)"); n != 0 {
+	if n := storetest.Query[int](t, s, "SELECT (SELECT COUNT(*) FROM attempts) + (SELECT COUNT(*) FROM transfers)"); n != 0 {
 		t.Errorf("%d numbers and postings", n)
 	}
 	if v, wrong := verified(t, s); len(wrong) > 0 || v.Packets != 1 {
@@ -73,7 +74,7 @@ func TestR4_SentChargeDoesNotExpire(t *testing.T) {
 	must(t, err)
 	_, err = s.CloseBooks(t.Context(), refund.ID)
 	must(t, err)
-	c.pass(25 * time.Hour)
+	c.Pass(25 * time.Hour)
 	for id, want := range map[string]payout.Status{chargeID(noted): payout.StatusSending, chargeID(unknown): payout.StatusUnknown,
 		chargeID(open): payout.StatusPaid, refundID(refund): payout.StatusPending} {
 		if st := expireCharge(t, s, id); st.Status != want {
@@ -91,10 +92,10 @@ func TestR13_RestoredMySQLExpiresNoCharge(t *testing.T) {
 	s, c, _, _ := newHeartbeatStore(t)
 	ctx := t.Context()
 	old := recorded(t, s, samplePacket(100, 2))
-	c.pass(25 * time.Hour)
+	c.Pass(25 * time.Hour)
 	restored := func(state string, ago time.Duration) {
 		t.Helper()
-		_, err := s.sql.ExecContext(ctx, "UPDATE books SET state = ?, restored_at = ? WHERE id = 1", state, s.Now().Add(-ago))
+		_, err := s.db.SQL.ExecContext(ctx, "UPDATE books SET state = ?, restored_at = ? WHERE id = 1", state, s.Now().Add(-ago))
 		must(t, err)
 	}
 	restored("restored", time.Minute)

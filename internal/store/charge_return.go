@@ -4,6 +4,7 @@ import (
 	"hongbao/internal/money"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/store/mysql"
 )
 
 // refundLateCharge refunds a charge that succeeded after its packet was rejected: the provider had
@@ -11,7 +12,7 @@ import (
 // the packet, which stays rejected. A packet in status funding continues with its charge.
 //
 // Here the packet is locked after its charge, elsewhere before it. A deadlock is retried and rare.
-func (tx tx) refundLateCharge(was paymentRow, now payout.Payment) error {
+func (tx tx) refundLateCharge(was mysql.PaymentRow, now payout.Payment) error {
 	if !payout.ChargeSucceededLate(payout.Status(was.Status), now) {
 		return nil
 	}
@@ -20,7 +21,7 @@ func (tx tx) refundLateCharge(was paymentRow, now payout.Payment) error {
 		return err
 	}
 	var refunds int64
-	err = tx.Model(&paymentRow{}).Where("id = ?", payout.ID(payout.KindRefund, row.ID, 0)).Count(&refunds).Error
+	err = tx.Model(&mysql.PaymentRow{}).Where("id = ?", payout.ID(payout.KindRefund, row.ID, 0)).Count(&refunds).Error
 	if err != nil || refunds > 0 {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/store/storetest"
 )
 
 // TestLateChargeGoesBack: a failed charge that succeeds after its packet was rejected is refunded in
@@ -32,7 +33,7 @@ func TestLateChargeGoesBack(t *testing.T) {
 	refund, err := s.PaymentRow(ctx, refundID(p))
 	must(t, err)
 	if refund.Status != payout.StatusPending || refund.Amount != 100 || refund.Account != p.SenderID ||
-		query[int](t, s, "SELECT COUNT(*) FROM outbox WHERE payment_id = ?", refund.ID) != 1 {
+		storetest.Query[int](t, s, "SELECT COUNT(*) FROM outbox WHERE payment_id = ?", refund.ID) != 1 {
 		t.Fatalf("%+v", refund)
 	}
 	check := func(remaining, refunding int64) {
@@ -74,7 +75,7 @@ func TestLateChargeOfAPacketThatWaits(t *testing.T) {
 	if err := s.RejectPacket(ctx, p.ID, packet.Failure{Code: "declined", Message: "y"}); err == nil {
 		t.Error("rejected, though it was charged")
 	}
-	if n := query[int](t, s, "SELECT COUNT(*) FROM payments WHERE kind = 'r' AND packet_id = ?", p.ID); n != 0 {
+	if n := storetest.Query[int](t, s, "SELECT COUNT(*) FROM payments WHERE kind = 'r' AND packet_id = ?", p.ID); n != 0 {
 		t.Errorf("%d refunds", n)
 	}
 }
@@ -92,11 +93,11 @@ func TestLateChargeRefundedOutside(t *testing.T) {
 	settle(t, s, payout.SourceQuery, o.OrderNo, payout.ObsSucceeded)
 	refused := fail(t, s, refundID(p))
 	agreed(t, s, refundID(p), payout.DecisionRequest{Kind: payout.DecisionMarkPaid, Evidence: "bank slip 4711"})
-	c.pass(time.Second)
+	c.Pass(time.Second)
 	settle(t, s, payout.SourceQuery, refused.OrderNo, payout.ObsDeclined) // queried once more
 	_, err := s.FinishPacket(ctx, p.ID, nil)
 	must(t, err)
-	c.pass(time.Minute)
+	c.Pass(time.Minute)
 	if got := due(t, s, 10); len(got) != 0 || len(dueKinds(t, s, refundID(p))) != 0 {
 		t.Errorf("due %v, outbox %v", got, dueKinds(t, s, refundID(p)))
 	}
@@ -118,33 +119,34 @@ func TestR12_ChargeCameBack(t *testing.T) {
 	pay(t, s, payoutID(p, 0))
 	one, late := fail(t, s, payoutID(p, 1)), fail(t, s, payoutID(p, 2))
 	agreed(t, s, payoutID(p, 2), payout.DecisionRequest{Kind: payout.DecisionCancel})
-	c.pass(time.Minute)
+	c.Pass(time.Minute)
 	settle(t, s, payout.SourceQuery, late.OrderNo, payout.ObsDeclined)
-	must(t, errOnly(s.CarryOut(ctx, payoutID(p, 2)))) // before the charge was returned: its refund waits to be sent
+	must(t, storetest.ErrOnly(s.CarryOut(ctx, payoutID(p, 2)))) // before the charge was returned: its refund waits to be sent
 	charge := payout.OrderNo(chargeID(p), 1)
 	settle(t, s, payout.SourceQuery, charge, payout.ObsReturned)
 	if st := settle(t, s, payout.SourceQuery, charge, payout.ObsReturned); st.Status != payout.StatusReturned {
 		t.Fatalf("the charge is %s", st.Status)
 	}
-	releaseByTwo(t, s, query[int64](t, s, "SELECT id FROM holds WHERE scope = 'packet' AND name = ?", p.ID)) // before the watch has looked
+	releaseByTwo(t, s, storetest.Query[int64](t, s, "SELECT id FROM holds WHERE scope = 'packet' AND name = ?",
+		p.ID)) // before the watch has looked
 	if got, err := s.PacketsWithoutCharge(ctx); err != nil || !slices.Equal(got, []string{p.ID}) {
 		t.Errorf("grabs end for %v, %v", got, err)
 	}
-	must(t, errOnly(s.BeginClosing(ctx, p.ID, packet.CloseExpired)))
+	must(t, storetest.ErrOnly(s.BeginClosing(ctx, p.ID, packet.CloseExpired)))
 	if got, err := s.PacketsWithoutCharge(ctx); err != nil || len(got) != 0 {
 		t.Errorf("grabs have ended, and again for %v, %v", got, err)
 	}
 	h := &holdCase{t: t, s: s}
-	must(t, errOnly(s.PlaceHold(ctx, h.staff("ops"), payout.HoldPacket, p.ID, renderHold)))
+	must(t, storetest.ErrOnly(s.PlaceHold(ctx, h.staff("ops"), payout.HoldPacket, p.ID, renderHold)))
 	if _, err := s.CloseBooks(ctx, p.ID); !errors.Is(err, payout.ErrHeld) {
 		t.Fatalf("its books are closed under the hold: %v", err)
 	}
-	releaseByTwo(t, s, query[int64](t, s, "SELECT id FROM holds WHERE scope = 'packet' AND name = ? AND released_at IS NULL", p.ID))
-	must(t, errOnly(s.CloseBooks(ctx, p.ID)))
+	releaseByTwo(t, s, storetest.Query[int64](t, s, "SELECT id FROM holds WHERE scope = 'packet' AND name = ? AND released_at IS NULL", p.ID))
+	must(t, storetest.ErrOnly(s.CloseBooks(ctx, p.ID)))
 	agreed(t, s, payoutID(p, 1), payout.DecisionRequest{Kind: payout.DecisionCancel})
-	c.pass(time.Minute)
+	c.Pass(time.Minute)
 	settle(t, s, payout.SourceQuery, one.OrderNo, payout.ObsDeclined)
-	must(t, errOnly(s.CarryOut(ctx, payoutID(p, 1))))
+	must(t, storetest.ErrOnly(s.CarryOut(ctx, payoutID(p, 1))))
 	early := payout.ID(payout.KindRefund, p.ID, 3)
 	for id, want := range map[string]payout.Status{refundID(p): payout.StatusCancelled,
 		payout.ID(payout.KindRefund, p.ID, 2): payout.StatusCancelled, early: payout.StatusPending} {
@@ -156,7 +158,7 @@ func TestR12_ChargeCameBack(t *testing.T) {
 		t.Errorf("%+v", b)
 	}
 	agreed(t, s, early, payout.DecisionRequest{Kind: payout.DecisionCancel})
-	must(t, errOnly(s.CarryOut(ctx, early)))
+	must(t, storetest.ErrOnly(s.CarryOut(ctx, early)))
 	if closed, err := s.FinishPacket(ctx, p.ID, nil); err != nil || !closed {
 		t.Errorf("closed %v: %v", closed, err)
 	}

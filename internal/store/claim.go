@@ -11,6 +11,7 @@ import (
 	"hongbao/internal/money"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/store/mysql"
 )
 
 // RecordClaim records a claim once, in one transaction: it claims the share row by compare-and-set,
@@ -93,7 +94,7 @@ func (s *Store) BeginClaim(ctx context.Context, c packet.Claim, limits payout.Li
 		if err := tx.bookClaim(*p); err != nil {
 			return err
 		}
-		arow := newAttemptRow(first)
+		arow := mysql.NewAttemptRow(first)
 		if err := tx.Create(&arow).Error; err != nil {
 			return err
 		}
@@ -107,7 +108,7 @@ func (s *Store) BeginClaim(ctx context.Context, c packet.Claim, limits payout.Li
 // lockedPacket is the row of a claim's packet, locked in share mode: claims run concurrently, and closing the
 // packet waits for them (rule R6). Late: the claim is stale (IsStaleClaim).
 type lockedPacket struct {
-	Packet packetRow `gorm:"embedded"`
+	Packet mysql.PacketRow `gorm:"embedded"`
 	Late   bool
 }
 
@@ -171,11 +172,11 @@ func (s *Store) IsStaleClaim(ctx context.Context, c packet.Claim) (stale bool, e
 	err = s.read(ctx).Raw(`SELECT EXISTS (SELECT 1 FROM pool_lanes WHERE lane = ? AND state = 'open' AND epoch > ?)
 		AND EXISTS (SELECT 1 FROM shares WHERE packet_id = ? AND share_index = ? AND (user_id IS NULL OR user_id <> ?))`,
 		lane, since, c.PacketID, c.ShareIndex, c.UserID).Scan(&stale).Error
-	return stale, classify(err)
+	return stale, mysql.Classify(err)
 }
 
 // claimOf is claimShare for a packet row that is locked.
-func (tx tx) claimOf(c packet.Claim, row packetRow) (*payout.Payment, error) {
+func (tx tx) claimOf(c packet.Claim, row mysql.PacketRow) (*payout.Payment, error) {
 	if row.ID == "" {
 		return nil, fmt.Errorf("packet %s: %w", c.PacketID, ErrNotFound)
 	}
@@ -193,7 +194,7 @@ func (tx tx) claimOf(c packet.Claim, row packetRow) (*payout.Payment, error) {
 	}
 	// The primary key refuses a second share of a user.
 	id := payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex)
-	if err := tx.Create(newClaimRow(c, claimOfShare, id, row.AppID)).Error; err != nil {
+	if err := tx.Create(mysql.NewClaimRow(c, mysql.ClaimOfShare, id, row.AppID)).Error; err != nil {
 		return nil, err
 	}
 	return &payout.Payment{
@@ -234,14 +235,14 @@ func (tx tx) bookClaim(p payout.Payment) error {
 
 // claimError maps the unique key of one share a user to ErrConflict.
 func claimError(err error, c packet.Claim) error {
-	if duplicate(err) {
+	if mysql.Duplicate(err) {
 		return fmt.Errorf("packet %s: user has another share: %w", c.PacketID, ErrConflict)
 	}
 	return err
 }
 
 // closeBooks fixes what was claimed of a packet and returns the remainder.
-func (tx tx) closeBooks(row packetRow) (money.Fen, error) {
+func (tx tx) closeBooks(row mysql.PacketRow) (money.Fen, error) {
 	var claimed struct {
 		N    int
 		Sum  int64
@@ -273,4 +274,21 @@ func bestShare(db *gorm.DB, packetID string) (*int, error) {
 	err := db.Model(&shareRow{}).Select("share_index").Where("packet_id = ? AND user_id IS NOT NULL", packetID).
 		Order("amount DESC, claimed_at, share_index").Limit(1).Scan(&best).Error
 	return best, err
+}
+
+// CountRecordedClaims counts the recorded claims of a packet: claimed shares and share conflicts
+// (rule R10). Errors: ErrUnavailable.
+func (s *Store) CountRecordedClaims(ctx context.Context, packetID string) (int, error) {
+	return s.countClaimRows(ctx, packetID, mysql.ClaimOfShare, mysql.ClaimConflict)
+}
+
+// CountClaimedShares counts the claimed shares of a packet. Errors: ErrUnavailable.
+func (s *Store) CountClaimedShares(ctx context.Context, packetID string) (int, error) {
+	return s.countClaimRows(ctx, packetID, mysql.ClaimOfShare)
+}
+
+func (s *Store) countClaimRows(ctx context.Context, packetID string, kinds ...string) (int, error) {
+	var n int64
+	err := s.read(ctx).Model(&mysql.ClaimRow{}).Where("packet_id = ? AND kind IN ?", packetID, kinds).Count(&n).Error
+	return int(n), mysql.Classify(err)
 }

@@ -8,9 +8,10 @@ import (
 	"hongbao/internal/money"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/store/storetest"
 )
 
-func beginClaim(t testing.TB, s *Store, c packet.Claim) payout.SendStart {
+func beginClaim(t testing.TB, s *testStore, c packet.Claim) payout.SendStart {
 	t.Helper()
 	b, err := s.BeginClaim(t.Context(), c, limits, encode)
 	must(t, err)
@@ -35,11 +36,11 @@ func TestR3_BeginClaim(t *testing.T) {
 		t.Errorf("%+v, by two steps %+v", b.Order, slow)
 	}
 	balanced(t, s, p, map[payout.Account]money.Fen{payout.AccountHolding: 100, payout.AccountOwed: 200})
-	if stored := query[[]byte](t, s, "SELECT request FROM attempts WHERE order_no = ?", b.Order.OrderNo); string(stored) != string(
+	if stored := storetest.Query[[]byte](t, s, "SELECT request FROM attempts WHERE order_no = ?", b.Order.OrderNo); string(stored) != string(
 		b.Order.Request) || len(stored) == 0 {
 		t.Errorf("stored %q, to be sent %q", stored, b.Order.Request)
 	}
-	same := query[int](t, s, `SELECT COUNT(*) FROM payments p JOIN attempts a ON a.payment_id = p.id JOIN payments q ON q.id = ?
+	same := storetest.Query[int](t, s, `SELECT COUNT(*) FROM payments p JOIN attempts a ON a.payment_id = p.id JOIN payments q ON q.id = ?
 		JOIN attempts b ON b.payment_id = q.id
 		WHERE p.id = ? AND p.status = q.status AND p.attempt = q.attempt AND p.account = 'u1' AND p.currency = q.currency AND p.remark = q.remark
 		AND p.app_id = q.app_id
@@ -69,7 +70,7 @@ func TestR3_BeginClaim(t *testing.T) {
 			paid.State.Step.Do != payout.ActionEnd {
 			t.Errorf("after it was paid: %+v", paid)
 		}
-		if n := query[int](t, s, "SELECT COUNT(*) FROM transfers WHERE packet_id = ? AND kind = 'claim'", p.ID); n != 2 {
+		if n := storetest.Query[int](t, s, "SELECT COUNT(*) FROM transfers WHERE packet_id = ? AND kind = 'claim'", p.ID); n != 2 {
 			t.Errorf("%d claims in the ledger", n)
 		}
 	})
@@ -117,7 +118,7 @@ func TestBeginClaimRefuses(t *testing.T) {
 		if !errors.Is(err, want) || b.Order != nil {
 			t.Errorf("%s: %+v, %v", what, b, err)
 		}
-		if n := query[int](t, s, "SELECT COUNT(*) FROM payments WHERE packet_id = ? AND kind = 'p'", p.ID); n != 1 {
+		if n := storetest.Query[int](t, s, "SELECT COUNT(*) FROM payments WHERE packet_id = ? AND kind = 'p'", p.ID); n != 1 {
 			t.Fatalf("%s: left %d payouts", what, n)
 		}
 	}
@@ -153,7 +154,7 @@ func TestBeginClaimRefuses(t *testing.T) {
 }
 
 // book records a claim alone or with its send.
-func book(s *Store, t testing.TB, c packet.Claim, withSend bool) (err error) {
+func book(s *testStore, t testing.TB, c packet.Claim, withSend bool) (err error) {
 	if withSend {
 		_, err = s.BeginClaim(t.Context(), c, limits, encode)
 	} else {

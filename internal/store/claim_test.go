@@ -11,6 +11,7 @@ import (
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
+	"hongbao/internal/store/storetest"
 )
 
 func TestRecordClaim(t *testing.T) {
@@ -38,7 +39,7 @@ func TestRecordClaim(t *testing.T) {
 		if again, err = s.RecordClaim(ctx, c); err != nil || again.Status != payout.StatusPaid || again.Step.Do != payout.ActionEnd {
 			t.Errorf("after it was paid: %+v, %v", again, err)
 		}
-		if n := query[int](t, s, "SELECT COUNT(*) FROM transfers WHERE packet_id = ? AND kind = 'claim'", p.ID); n != 1 {
+		if n := storetest.Query[int](t, s, "SELECT COUNT(*) FROM transfers WHERE packet_id = ? AND kind = 'claim'", p.ID); n != 1 {
 			t.Errorf("%d claims in the ledger", n)
 		}
 	})
@@ -213,7 +214,7 @@ func TestShareConflictIsKept(t *testing.T) {
 		_, err := s.RecordShareConflict(t.Context(), claimOf(p, 0, strings.Repeat("\xff", 64)), strings.Repeat("长", 300))
 		must(t, err)
 	}
-	if n := query[int](t, s, "SELECT seen FROM breaks WHERE packet_id = ? AND kind = 'share_conflict'", p.ID); n != 3 {
+	if n := storetest.Query[int](t, s, "SELECT seen FROM breaks WHERE packet_id = ? AND kind = 'share_conflict'", p.ID); n != 3 {
 		t.Errorf("seen %d times", n)
 	}
 	// The drain waits for every acknowledged claim: a share conflict counts too, once.
@@ -221,10 +222,6 @@ func TestShareConflictIsKept(t *testing.T) {
 		t.Errorf("%d claims recorded, want the claim and the share conflict: %v", n, err)
 	}
 	balanced(t, s, p, map[payout.Account]money.Fen{payout.AccountOwed: 100})
-}
-
-func claimed(c packet.Claim) payout.ClaimRef {
-	return payout.ClaimRef{PacketID: c.PacketID, UserID: c.UserID, ShareIndex: c.ShareIndex}
 }
 
 func TestPayoutProgress(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"hongbao/internal/payout"
+	"hongbao/internal/store/storetest"
 )
 
 // TestR5_RetryPastMemory: the provider reports an order as in progress for ever. Two persons retry it
@@ -24,11 +25,11 @@ func TestR5_RetryPastMemory(t *testing.T) {
 	if early.Status != 409 {
 		t.Fatalf("within the memory: %d %s", early.Status, early.Body)
 	}
-	c.pass(2 * time.Hour)
+	c.Pass(2 * time.Hour)
 	settle(t, s, payout.SourceQuery, number, payout.ObsPending)
 	_, err = s.Decide(ctx, financeWrite(t, s, "bare", "h"), id, retryCommand, render)
 	wantErr(t, err, payout.ErrEvidenceRequired)
-	if n := query[int](t, s, "SELECT COUNT(*) FROM decisions WHERE payment_id = ?", id); n != 0 {
+	if n := storetest.Query[int](t, s, "SELECT COUNT(*) FROM decisions WHERE payment_id = ?", id); n != 0 {
 		t.Errorf("%d decisions without evidence", n)
 	}
 	approval := proposed(t, s, id, payout.DecisionRequest{Kind: payout.DecisionRetry, Evidence: "letter 4711"})
@@ -51,10 +52,10 @@ func TestR5_RetryPastMemory(t *testing.T) {
 	if a, err := s.AnswerApproval(ctx, second(t, s, "yes"), approval, true, render); err != nil || a.Status != 202 {
 		t.Fatalf("%d %s, %v", a.Status, a.Body, err)
 	}
-	if got := query[string](t, s, "SELECT consented FROM attempts WHERE order_no = ?", number); got != "pending" {
+	if got := storetest.Query[string](t, s, "SELECT consented FROM attempts WHERE order_no = ?", number); got != "pending" {
 		t.Errorf("consented to %q", got)
 	}
-	c.pass(time.Second)
+	c.Pass(time.Second)
 	settle(t, s, payout.SourceQuery, number, payout.ObsPending)
 	out, err := s.BeginSend(ctx, id, forgetful, encode)
 	if err != nil || out.Order == nil || out.Order.OrderNo != payout.OrderNo(id, 2) {
@@ -63,7 +64,8 @@ func TestR5_RetryPastMemory(t *testing.T) {
 	if st := settle(t, s, payout.SourceSend, out.Order.OrderNo, payout.ObsSucceeded); st.Status != payout.StatusPaid {
 		t.Errorf("%+v", st)
 	}
-	if got := query[string](t, s, "SELECT evidence FROM decisions WHERE status = 'carried_out' AND payment_id = ?", id); got != "letter 4712" {
+	if got := storetest.Query[string](t, s, "SELECT evidence FROM decisions WHERE status = 'carried_out' AND payment_id = ?",
+		id); got != "letter 4712" {
 		t.Errorf("evidence %q", got)
 	}
 }

@@ -10,18 +10,12 @@ import (
 	"hongbao/internal/failpoint"
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
-)
-
-// approvalLife is how long an approval can be given. A decision that expires more than longestWait
-// from now was made while the clock was ahead; it counts as expired.
-const (
-	approvalLife = 24 * time.Hour
-	longestWait  = approvalLife + payout.LongestDelay
+	"hongbao/internal/store/mysql"
 )
 
 // askedInTime reports whether a second person may still approve what the first one asked for at a time.
 func askedInTime(at, now time.Time) bool {
-	return now.Sub(at) < approvalLife && !payout.TooFarAhead(at, now)
+	return now.Sub(at) < mysql.ApprovalLife && !payout.TooFarAhead(at, now)
 }
 
 // staffWrite runs fn once for an Idempotency-Key, in one transaction with storing its answer. The
@@ -46,7 +40,7 @@ func (s *Store) staffWrite(ctx context.Context, step failpoint.Step, w staff.Wri
 	}
 	write := func() error { return s.inTx(ctx, step, run) }
 	err := write()
-	if duplicate(err) { // concurrent request with the same key: its answer counts
+	if mysql.Duplicate(err) { // concurrent request with the same key: its answer counts
 		err = write()
 	}
 	return out, err
@@ -74,12 +68,12 @@ func (s *Store) Decide(ctx context.Context, w staff.Write, id string, c payout.D
 }
 
 // answerDecision renders the decision, or the refusal by the state.
-func answerDecision(row paymentRow, attempts []payout.Attempt, p payout.Payment, d *staff.Decision, err error,
+func answerDecision(row mysql.PaymentRow, attempts []payout.Attempt, p payout.Payment, d *staff.Decision, err error,
 	render staff.DecisionAnswer) (staff.Answer, error) {
 	if err != nil && !refusedByState(err) {
 		return staff.Answer{}, err
 	}
-	listed := row.listed(attempts)
+	listed := row.Listed(attempts)
 	listed.Payment = p
 	if err != nil {
 		d = nil
@@ -95,10 +89,10 @@ func refusedByState(err error) bool {
 }
 
 // decide returns the payment as it is afterwards.
-func (tx tx) decide(w staff.Write, row paymentRow, attempts []payout.Attempt, c payout.DecisionRequest,
+func (tx tx) decide(w staff.Write, row mysql.PaymentRow, attempts []payout.Attempt, c payout.DecisionRequest,
 	d *staff.Decision) (payout.Payment,
 	error) {
-	p := row.payment()
+	p := row.Payment()
 	if err := tx.fillTakenBack(&p); err != nil {
 		return p, err
 	}
@@ -115,15 +109,17 @@ func (tx tx) decide(w staff.Write, row paymentRow, attempts []payout.Attempt, c 
 		}
 	}
 	if preview.NeedsApproval {
-		d.Status, d.ApprovalID, d.ExpiresAt = payout.DecisionWaiting, "a"+rand.Text()[:25], tx.now.Add(approvalLife)
+		d.Status, d.ApprovalID, d.ExpiresAt = payout.DecisionWaiting, "a"+rand.Text()[:25], tx.now.Add(mysql.ApprovalLife)
 		d.PreviewHash = preview.Hash[:]
 	} else if err := tx.carryOut(row, &p, attempts, d, false); err != nil {
 		return p, err
 	}
-	err = tx.Create(&decisionRow{ID: d.ID, PaymentID: d.PaymentID, Kind: string(d.Kind), Reason: d.Reason, DecidedBy: d.By, Role: d.Role,
-		KeyID: optString(d.KeyID), Status: string(d.Status), ApprovalID: optString(d.ApprovalID), ExpiresAt: optTime(d.ExpiresAt),
-		Evidence: optString(d.Evidence), OrderNo: optString(d.OrderNo), BreakID: optNumber(d.BreakID), PreviewHash: d.PreviewHash,
-		CreatedAt: tx.now, EndedAt: optTime(d.EndedAt)}).Error
+	err = tx.Create(&mysql.DecisionRow{ID: d.ID, PaymentID: d.PaymentID, Kind: string(d.Kind), Reason: d.Reason, DecidedBy: d.By, Role: d.Role,
+		KeyID: mysql.OptString(d.KeyID), Status: string(d.Status), ApprovalID: mysql.OptString(d.ApprovalID),
+		ExpiresAt: mysql.OptTime(d.ExpiresAt),
+		Evidence:  mysql.OptString(d.Evidence), OrderNo: mysql.OptString(d.OrderNo), BreakID: mysql.OptNumber(d.BreakID),
+		PreviewHash: d.PreviewHash,
+		CreatedAt:   tx.now, EndedAt: mysql.OptTime(d.EndedAt)}).Error
 	if err != nil {
 		return p, err
 	}
@@ -136,7 +132,7 @@ func (tx tx) checkNoneWaiting(paymentID string) error {
 	if err != nil || !found {
 		return err
 	}
-	if d.decision(tx.now).Status != payout.DecisionExpired {
+	if d.Decision(tx.now).Status != payout.DecisionExpired {
 		return payout.ErrDecisionPending
 	}
 	return tx.casDecision(payout.DecisionWaiting, staff.Decision{ID: d.ID, Status: payout.DecisionExpired, EndedAt: tx.now})
@@ -144,7 +140,7 @@ func (tx tx) checkNoneWaiting(paymentID string) error {
 
 // carryOut applies a decision that needs no further approval: payment, transfers and outbox. second:
 // two persons made it.
-func (tx tx) carryOut(row paymentRow, p *payout.Payment, attempts []payout.Attempt, d *staff.Decision, second bool) error {
+func (tx tx) carryOut(row mysql.PaymentRow, p *payout.Payment, attempts []payout.Attempt, d *staff.Decision, second bool) error {
 	if d.Kind == payout.DecisionMoved {
 		return tx.settleMoved(row, p, attempts, d)
 	}
@@ -175,7 +171,7 @@ func (tx tx) carryOut(row paymentRow, p *payout.Payment, attempts []payout.Attem
 	if len(attempts) == 0 {
 		return nil
 	}
-	return tx.Model(&attemptRow{}).Where("payment_id = ?", p.ID).
+	return tx.Model(&mysql.AttemptRow{}).Where("payment_id = ?", p.ID).
 		Updates(map[string]any{"ask_wanted_at": attempts[0].QueryWantedAt, "next_at": nil}).Error
 }
 
@@ -185,7 +181,7 @@ func (tx tx) storeConsent(attempts []payout.Attempt) error {
 		if a.Consented == "" {
 			continue
 		}
-		if err := tx.Model(&attemptRow{}).Where("order_no = ?", a.OrderNo).Update("consented", string(a.Consented)).Error; err != nil {
+		if err := tx.Model(&mysql.AttemptRow{}).Where("order_no = ?", a.OrderNo).Update("consented", string(a.Consented)).Error; err != nil {
 			return err
 		}
 	}
@@ -210,7 +206,7 @@ func outboxOf(p payout.Payment, kind payout.DecisionKind, ask bool) []string {
 }
 
 // noteDecision adds the timeline event and the audit entry of a staff step.
-func (tx tx) noteDecision(w staff.Write, action string, row paymentRow, p payout.Payment, d staff.Decision) error {
+func (tx tx) noteDecision(w staff.Write, action string, row mysql.PaymentRow, p payout.Payment, d staff.Decision) error {
 	if err := tx.addEvent(p.ID, payout.Event{Source: "finance", Event: payout.EventDecision, Outcome: string(d.Status),
 		Args: map[string]string{"action": action, "by": w.Owner, "reason": w.Reason}}); err != nil {
 		return err
@@ -244,7 +240,7 @@ func (s *Store) CarryOut(ctx context.Context, id string) (payout.State, error) {
 		if err != nil {
 			return err
 		}
-		p := row.payment()
+		p := row.Payment()
 		if err := tx.fillTakenBack(&p); err != nil {
 			return err
 		}
@@ -256,7 +252,7 @@ func (s *Store) CarryOut(ctx context.Context, id string) (payout.State, error) {
 		if !ok {
 			return nil
 		}
-		if err := tx.allow(row.payment().OpenDecision.Action(p.Kind), holdNames{packet: row.PacketID, payment: row.ID}); err != nil {
+		if err := tx.allow(row.Payment().OpenDecision.Action(p.Kind), holdNames{packet: row.PacketID, payment: row.ID}); err != nil {
 			return err
 		}
 		if effect.Settlement != nil {
@@ -281,7 +277,7 @@ func (s *Store) CarryOut(ctx context.Context, id string) (payout.State, error) {
 }
 
 // noteCarriedOut adds the worker's audit entry; the staff's entries exist already.
-func (tx tx) noteCarriedOut(row paymentRow, p payout.Payment, status payout.DecisionStatus) error {
+func (tx tx) noteCarriedOut(row mysql.PaymentRow, p payout.Payment, status payout.DecisionStatus) error {
 	d, _, err := tx.liveDecision(p.ID, payout.DecisionOpen)
 	if err != nil {
 		return err

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -13,46 +12,9 @@ import (
 	"hongbao/internal/money"
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
+	"hongbao/internal/store/mysql"
+	"hongbao/internal/store/storetest"
 )
-
-const approveFrom = money.Fen(100_000)
-
-var retryCommand = payout.DecisionRequest{Kind: payout.DecisionRetry, ApproveFrom: approveFrom}
-
-func financeWrite(t testing.TB, s *Store, key, body string) staff.Write {
-	return by(t, s, staff.Write{Owner: "finance", Role: "finance", Route: "POST /v1/staff/payouts/x/retry", Key: key, BodyHash: body,
-		Reason: "确认过"})
-}
-
-// render is the answer of the tests: status by outcome, body with the decision.
-func render(d *staff.Decision, p staff.PaymentRow, err error) (int, []byte) {
-	switch {
-	case errors.Is(err, payout.ErrDecisionChanged):
-		return 409, []byte("decision_changed")
-	case errors.Is(err, payout.ErrDecisionPending):
-		return 409, []byte("decision_pending")
-	case errors.Is(err, payout.ErrNotRetryable):
-		return 409, []byte("not_retryable " + string(p.Status))
-	case err != nil:
-		return 500, nil
-	}
-	return 202, fmt.Appendf(nil, "%s %s %s %s", d.ID, d.Status, d.ApprovalID, p.Status)
-}
-
-func retryPayment(t testing.TB, s *Store, w staff.Write, id string) staff.Answer {
-	t.Helper()
-	a, err := s.Decide(t.Context(), w, id, retryCommand, render)
-	must(t, err)
-	return a
-}
-
-// decide retries a failed or returned payment.
-func decide(t testing.TB, s *Store, id string) {
-	t.Helper()
-	if a := retryPayment(t, s, financeWrite(t, s, "key of "+id, "h"), id); a.Status != 202 || a.Replayed {
-		t.Fatalf("%d %s", a.Status, a.Body)
-	}
-}
 
 func TestRetryPayment(t *testing.T) {
 	t.Parallel()
@@ -103,7 +65,7 @@ func TestRetryPayment(t *testing.T) {
 	t.Run("unknown payment", func(t *testing.T) {
 		_, err := s.Decide(ctx, financeWrite(t, s, "nobody", "h"), payout.ID('p', newID(), 0), retryCommand, render)
 		wantErr(t, err, ErrNotFound)
-		if n := query[int](t, s, "SELECT COUNT(*) FROM staff_idempotency WHERE idem_key = 'nobody'"); n != 0 {
+		if n := storetest.Query[int](t, s, "SELECT COUNT(*) FROM staff_idempotency WHERE idem_key = 'nobody'"); n != 0 {
 			t.Error("a 404 is not to be remembered")
 		}
 	})
@@ -144,7 +106,7 @@ func TestRetryPaymentNeedsASecondPerson(t *testing.T) {
 		if a := retryPayment(t, s, financeWrite(t, s, "second "+id, "h"), id); a.Status != 409 || string(a.Body) != "decision_pending" {
 			t.Errorf("%d %s", a.Status, a.Body)
 		}
-		c.pass(approvalLife + time.Second)
+		c.Pass(mysql.ApprovalLife + time.Second)
 		if a := retryPayment(t, s, financeWrite(t, s, "third "+id, "h"), id); a.Status != 202 {
 			t.Errorf("after the first one ran out: %d %s", a.Status, a.Body)
 		}
@@ -184,7 +146,7 @@ func TestRetryPaymentAtOnce(t *testing.T) {
 		if fresh != 1 || refused != 1 {
 			t.Errorf("%d decisions and %d refusals: %+v", fresh, refused, answers)
 		}
-		if n := query[int](t, s, "SELECT COUNT(*) FROM decisions WHERE payment_id = ?", id); n != 1 {
+		if n := storetest.Query[int](t, s, "SELECT COUNT(*) FROM decisions WHERE payment_id = ?", id); n != 1 {
 			t.Errorf("%d decisions", n)
 		}
 	}
@@ -209,23 +171,24 @@ func TestAuditAtOnce(t *testing.T) {
 		fail(t, s, payoutID(p, i))
 	}
 	const deadlocks = "SELECT variable_value FROM information_schema.global_status WHERE variable_name = 'INNODB_DEADLOCKS'"
-	before := query[int](t, s, deadlocks)
+	before := storetest.Query[int](t, s, deadlocks)
 	for _, err := range together(n, func(i int) error {
 		_, err := s.Decide(t.Context(), financeWrite(t, s, fmt.Sprint(i), "h"), payoutID(p, i), retryCommand, render)
 		return err
 	}) {
 		must(t, err)
 	}
-	if after := query[int](t, s, deadlocks); after != before {
+	if after := storetest.Query[int](t, s, deadlocks); after != before {
 		t.Errorf("%d deadlocks", after-before)
 	}
 	verifyAudit(t, s, n+4)
 }
 
 // verifyAudit recomputes the stored chain.
-func verifyAudit(t testing.TB, s *Store, least int) {
+func verifyAudit(t testing.TB, s *testStore, least int) {
 	t.Helper()
-	rows, err := s.sql.QueryContext(t.Context(), "SELECT "+auditColumns+" FROM audit ORDER BY seq")
+	rows, err := s.db.SQL.QueryContext(t.Context(),
+		"SELECT seq, at, actor, role, key_id, action, subject, reason, before_is, after_is, hash FROM audit ORDER BY seq")
 	must(t, err)
 	defer rows.Close()
 	prev := make([]byte, 32)
@@ -237,7 +200,7 @@ func verifyAudit(t testing.TB, s *Store, least int) {
 		var key *string
 		var hash []byte
 		must(t, rows.Scan(&seq, &at, &actor, &role, &key, &action, &subject, &reason, &before, &after, &hash))
-		entry, err := json.Marshal([]any{seq, at.UTC(), actor, role, orEmpty(key), action, subject, reason, before, after})
+		entry, err := json.Marshal([]any{seq, at.UTC(), actor, role, mysql.OrEmpty(key), action, subject, reason, before, after})
 		must(t, err)
 		sum := sha256.Sum256(append(prev, entry...))
 		if n++; seq != n || !bytes.Equal(hash, sum[:]) {
@@ -249,8 +212,8 @@ func verifyAudit(t testing.TB, s *Store, least int) {
 	if n < int64(least) {
 		t.Errorf("%d entries, want at least %d", n, least)
 	}
-	if head := query[[]byte](t, s, "SELECT hash FROM audit_head"); !bytes.Equal(head, prev) ||
-		query[int64](t, s, "SELECT seq FROM audit_head") != n {
+	if head := storetest.Query[[]byte](t, s, "SELECT hash FROM audit_head"); !bytes.Equal(head, prev) ||
+		storetest.Query[int64](t, s, "SELECT seq FROM audit_head") != n {
 		t.Error("the head is not the last entry")
 	}
 }
@@ -262,7 +225,7 @@ func TestR5_DecisionWhenTheClockWasSetBack(t *testing.T) {
 	s, c := newStore(t)
 	id := owing(t, s)
 	fail(t, s, id)
-	c.pass(-10 * time.Minute)
+	c.Pass(-10 * time.Minute)
 	decide(t, s, id)
 	st, err := s.PaymentState(t.Context(), id)
 	if must(t, err); st.Status != payout.StatusPending || st.Step.Do != payout.ActionQuery || st.Wait() > 0 {

@@ -8,16 +8,17 @@ import (
 
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
+	"hongbao/internal/store/storetest"
 )
 
 // notify stores a notification about an order.
-func notify(t *testing.T, s *Store, orderNo string) {
+func notify(t *testing.T, s *testStore, orderNo string) {
 	t.Helper()
 	must(t, s.RecordNotification(t.Context(), adapter, "evt_"+rand.Text(), orderNo, []byte("{}")))
 }
 
 // sends returns the outcome of beginning a send now.
-func sends(t *testing.T, s *Store, id string) payout.SendStart {
+func sends(t *testing.T, s *testStore, id string) payout.SendStart {
 	t.Helper()
 	b, err := s.BeginSend(t.Context(), id, limits, encode)
 	must(t, err)
@@ -35,7 +36,7 @@ func TestR3_NotificationBeforeStep(t *testing.T) {
 	if st := settle(t, s, payout.SourceQuery, one.OrderNo, payout.ObsDeclined); st.Step.Do != payout.ActionSend {
 		t.Fatalf("%+v", st)
 	}
-	c.pass(time.Hour) // deferred
+	c.Pass(time.Hour) // deferred
 	notify(t, s, one.OrderNo)
 	if b := sends(t, s, again); b.Order != nil || b.State.Step.Do != payout.ActionQuery || b.State.Step.OrderNo != one.OrderNo {
 		t.Errorf("a new number: %+v", b)
@@ -43,7 +44,7 @@ func TestR3_NotificationBeforeStep(t *testing.T) {
 
 	one = fail(t, s, cancelled)
 	agreed(t, s, cancelled, payout.DecisionRequest{Kind: payout.DecisionCancel})
-	c.pass(time.Minute)
+	c.Pass(time.Minute)
 	if st := settle(t, s, payout.SourceQuery, one.OrderNo, payout.ObsDeclined); st.Step.Do != payout.ActionCarryOut {
 		t.Fatalf("%+v", st)
 	}
@@ -70,7 +71,7 @@ func TestR12_NotificationWhileHeld(t *testing.T) {
 	settle(t, s, payout.SourceQuery, one.OrderNo, payout.ObsDeclined)
 	two := begin(t, s, id)
 	settle(t, s, payout.SourceSend, two.OrderNo, payout.ObsRetryAfter)
-	c.pass(time.Minute)
+	c.Pass(time.Minute)
 	hold := func(on bool) {
 		_, err := s.HoldProvider(t.Context(), financeWrite(t, s, rand.Text(), "h"), provider, on,
 			func(staff.ProviderState) (int, []byte) { return 200, []byte("{}") })
@@ -81,7 +82,7 @@ func TestR12_NotificationWhileHeld(t *testing.T) {
 		t.Fatalf("%+v", b)
 	}
 	notify(t, s, one.OrderNo)
-	c.pass(time.Hour)
+	c.Pass(time.Hour)
 	st, err := s.PaymentState(t.Context(), id)
 	must(t, err)
 	if st.Step.Do != payout.ActionQuery || st.Step.OrderNo != one.OrderNo {
@@ -95,12 +96,12 @@ func TestR12_NotificationWhileHeld(t *testing.T) {
 
 // cancelledPayout is a payout that was refused under its only order and cancelled, and the id of its
 // refund.
-func cancelledPayout(t *testing.T, s *Store, c *clock) (one payout.Order, refund string) {
+func cancelledPayout(t *testing.T, s *testStore, c *storetest.Clock) (one payout.Order, refund string) {
 	t.Helper()
 	id := owing(t, s)
 	one = fail(t, s, id)
 	agreed(t, s, id, payout.DecisionRequest{Kind: payout.DecisionCancel})
-	c.pass(time.Minute)
+	c.Pass(time.Minute)
 	settle(t, s, payout.SourceQuery, one.OrderNo, payout.ObsDeclined)
 	if st, err := s.CarryOut(t.Context(), id); err != nil || st.Status != payout.StatusCancelled {
 		t.Fatalf("%+v, %v", st, err)
@@ -124,7 +125,7 @@ func TestR5_CancelRefundWaits(t *testing.T) {
 	if b := sends(t, s, refund); b.Order != nil || b.Hold == nil || b.Hold.Kind != payout.HoldSecondSuccess {
 		t.Fatalf("%+v", b)
 	}
-	releaseByTwo(t, s, query[int64](t, s, "SELECT id FROM holds WHERE scope = 'payment' AND name = ?", refund))
+	releaseByTwo(t, s, storetest.Query[int64](t, s, "SELECT id FROM holds WHERE scope = 'payment' AND name = ?", refund))
 	if b := sends(t, s, refund); b.Order == nil || b.Hold != nil {
 		t.Errorf("released: %+v", b)
 	}
@@ -139,18 +140,18 @@ func TestR5_CancelForgottenInProgress(t *testing.T) {
 	id := owing(t, s)
 	one := fail(t, s, id)
 	agreed(t, s, id, payout.DecisionRequest{Kind: payout.DecisionCancel})
-	c.pass(time.Minute)
+	c.Pass(time.Minute)
 	settle(t, s, payout.SourceQuery, one.OrderNo, payout.ObsPending)
-	c.pass(limits.Remembers)
+	c.Pass(limits.Remembers)
 	settle(t, s, payout.SourceQuery, one.OrderNo, payout.ObsNeverReceived)
 	if st, err := s.CarryOut(t.Context(), id); err != nil || st.Status != payout.StatusFailed || st.Step.Do != payout.ActionEnd {
 		t.Fatalf("%+v, %v", st, err)
 	}
-	if got := query[string](t, s, "SELECT status FROM decisions WHERE payment_id = ?", id); got != string(payout.DecisionOvertaken) {
+	if got := storetest.Query[string](t, s, "SELECT status FROM decisions WHERE payment_id = ?", id); got != string(payout.DecisionOvertaken) {
 		t.Errorf("the decision is %s", got)
 	}
 	agreed(t, s, id, payout.DecisionRequest{Kind: payout.DecisionCancel, Evidence: "again"})
-	c.pass(time.Minute)
+	c.Pass(time.Minute)
 	settle(t, s, payout.SourceQuery, one.OrderNo, payout.ObsNeverReceived)
 	if st, err := s.CarryOut(t.Context(), id); err != nil || st.Status != payout.StatusCancelled {
 		t.Fatalf("%+v, %v", st, err)
@@ -163,7 +164,7 @@ func TestR5_CancelForgottenInProgress(t *testing.T) {
 	if b := sends(t, s, refund); b.Order != nil || b.Hold == nil || b.Hold.Kind != payout.HoldStillMoves || b.Hold.ID == 0 {
 		t.Fatalf("%+v", b)
 	}
-	releaseByTwo(t, s, query[int64](t, s, "SELECT id FROM holds WHERE scope = 'payment' AND name = ?", refund))
+	releaseByTwo(t, s, storetest.Query[int64](t, s, "SELECT id FROM holds WHERE scope = 'payment' AND name = ?", refund))
 	if b := sends(t, s, refund); b.Order == nil || b.Hold != nil {
 		t.Errorf("released: %+v", b)
 	}
@@ -211,7 +212,7 @@ func TestR5_CancelRefundWaitsForTheOutcome(t *testing.T) {
 				id := owing(t, s)
 				one := fail(t, s, id)
 				agreed(t, s, id, payout.DecisionRequest{Kind: payout.DecisionCancel})
-				c.pass(time.Minute)
+				c.Pass(time.Minute)
 				settle(t, s, payout.SourceQuery, one.OrderNo, payout.ObsDeclined)
 				if st, err := s.CarryOut(t.Context(), id); err != nil || st.Status != payout.StatusCancelled {
 					t.Fatalf("%+v, %v", st, err)
@@ -227,7 +228,7 @@ func TestR5_CancelRefundWaitsForTheOutcome(t *testing.T) {
 					if b := sends(t, s, refund); b.Order != nil || b.Hold == nil || b.State.Status != payout.StatusPending {
 						t.Fatalf("%s by %s: %+v", kind, source, b)
 					}
-					c.pass(time.Hour)
+					c.Pass(time.Hour)
 				}
 				waits(settle(t, s, source, one.OrderNo, kind))
 				waits(settle(t, s, payout.SourceQuery, one.OrderNo, payout.ObsNoAnswer))
@@ -257,7 +258,7 @@ func TestR5_LaterNumberWaitsForTheEarlier(t *testing.T) {
 	settle(t, s, payout.SourceSend, two.OrderNo, payout.ObsRetryAfter)
 	settle(t, s, payout.SourceQuery, one.OrderNo, payout.ObsPending)
 	for range 3 {
-		c.pass(time.Hour)
+		c.Pass(time.Hour)
 		if b := sends(t, s, id); b.Order != nil || b.State.Step.OrderNo != one.OrderNo {
 			t.Fatalf("%+v", b)
 		}
@@ -266,7 +267,7 @@ func TestR5_LaterNumberWaitsForTheEarlier(t *testing.T) {
 	settle(t, s, payout.SourceQuery, one.OrderNo, payout.ObsDeclined)
 	settle(t, s, payout.SourceQuery, one.OrderNo, payout.ObsDeclined)
 	settle(t, s, payout.SourceQuery, two.OrderNo, payout.ObsNeverReceived)
-	c.pass(time.Hour)
+	c.Pass(time.Hour)
 	if b := sends(t, s, id); b.Order == nil || b.Order.OrderNo != two.OrderNo {
 		t.Errorf("%+v", b)
 	}
@@ -279,25 +280,25 @@ func TestR4_RestatedLine(t *testing.T) {
 	x := newStatement(t)
 	o := x.owing()
 	settle(t, x.s, payout.SourceSend, o.OrderNo, payout.ObsSucceeded)
-	x.add(o.Op, o.OrderNo, "u", 101, x.s.Now()) // one fen more than was requested
+	x.Add(o.Op, o.OrderNo, "u", 101, x.s.Now()) // one fen more than was requested
 	day := payout.DayOf(x.s.Now(), time.UTC)
-	x.c.pass(24*time.Hour + 2*staff.InFlightAge)
-	x.reconcile(day)
+	x.c.Pass(24*time.Hour + 2*staff.InFlightAge)
+	x.Reconcile(day)
 	x.want(x.breaks(false), "amount_differs "+o.OrderNo)
-	x.c.pass(time.Minute)
-	id := query[int64](t, x.s, "SELECT id FROM breaks WHERE kind = 'amount_differs'")
-	must(t, errOnly(x.s.ResolveBreak(t.Context(), financeWrite(t, x.s, "resolve", "h"), id,
+	x.c.Pass(time.Minute)
+	id := storetest.Query[int64](t, x.s, "SELECT id FROM breaks WHERE kind = 'amount_differs'")
+	must(t, storetest.ErrOnly(x.s.ResolveBreak(t.Context(), financeWrite(t, x.s, "resolve", "h"), id,
 		func(staff.BreakRow) (int, []byte) { return 200, []byte("{}") })))
-	x.c.pass(time.Hour)
-	x.reconcile(day)
+	x.c.Pass(time.Hour)
+	x.Reconcile(day)
 	x.want(x.breaks(false)) // unchanged: it stays resolved
-	for i := range x.lines[day] {
-		if x.lines[day][i].OrderNo == o.OrderNo {
-			x.lines[day][i].Amount = 999_999
+	for i := range x.Lines[day] {
+		if x.Lines[day][i].OrderNo == o.OrderNo {
+			x.Lines[day][i].Amount = 999_999
 		}
 	}
-	x.c.pass(time.Hour)
-	if r := x.reconcile(day); r.Breaks != 1 {
+	x.c.Pass(time.Hour)
+	if r := x.Reconcile(day); r.Breaks != 1 {
 		t.Errorf("%d breaks", r.Breaks)
 	}
 	x.want(x.breaks(false), "amount_differs "+o.OrderNo)

@@ -9,6 +9,7 @@ import (
 	"hongbao/internal/failpoint"
 	"hongbao/internal/fence"
 	"hongbao/internal/payout"
+	"hongbao/internal/store/mysql"
 )
 
 type laneRow struct {
@@ -30,8 +31,8 @@ func (laneRow) TableName() string { return "pool_lanes" }
 func (r laneRow) row() fence.LaneRow {
 	return fence.LaneRow{
 		Lane: r.Lane, Epoch: r.Epoch, State: fence.LaneState(r.State), AckedSeq: r.Seen, AckedGrabs: r.SeenGrabs,
-		Reason: fence.LaneReason(orEmpty(r.Reason)), ShutAt: orZero(r.ShutAt), Lost: r.Lost, RebuiltAt: orZero(r.RebuiltAt),
-		Holder: orEmpty(r.Holder), LeaseUntil: orZero(r.LeaseUntil),
+		Reason: fence.LaneReason(mysql.OrEmpty(r.Reason)), ShutAt: mysql.OrZero(r.ShutAt), Lost: r.Lost, RebuiltAt: mysql.OrZero(r.RebuiltAt),
+		Holder: mysql.OrEmpty(r.Holder), LeaseUntil: mysql.OrZero(r.LeaseUntil),
 	}
 }
 
@@ -39,7 +40,7 @@ func (r laneRow) row() fence.LaneRow {
 func (s *Store) PoolLanes(ctx context.Context) ([]fence.LaneRow, error) {
 	var rows []laneRow
 	if err := s.read(ctx).Order("lane").Find(&rows).Error; err != nil {
-		return nil, classify(err)
+		return nil, mysql.Classify(err)
 	}
 	lanes := make([]fence.LaneRow, len(rows))
 	for i, r := range rows {
@@ -61,7 +62,7 @@ func (s *Store) AddPoolLanes(ctx context.Context, lanes []fence.LaneRow) error {
 			if l.State != fence.LaneOpen {
 				shutAt = &tx.now
 			}
-			values = append(values, l.Lane, l.Epoch, string(l.State), l.AckedSeq, l.AckedGrabs, optString(string(l.Reason)), shutAt, tx.now)
+			values = append(values, l.Lane, l.Epoch, string(l.State), l.AckedSeq, l.AckedGrabs, mysql.OptString(string(l.Reason)), shutAt, tx.now)
 		}
 		rows := strings.TrimSuffix(strings.Repeat("(?, ?, ?, ?, ?, ?, ?, ?), ", len(lanes)), ", ")
 		return tx.Exec("INSERT IGNORE INTO pool_lanes (lane, epoch, state, seen, seen_grabs, reason, shut_at, updated_at) VALUES "+rows,
@@ -139,7 +140,7 @@ func (s *Store) RecoverPoolLane(ctx context.Context, l fence.LaneRow) error {
 			shutAt = &tx.now
 		}
 		return tx.Model(&laneRow{}).Where("lane = ?", l.Lane).Updates(map[string]any{"epoch": to.Epoch, "state": string(to.State),
-			"seen": to.AckedSeq, "seen_grabs": to.AckedGrabs, "reason": optString(string(to.Reason)), "shut_at": shutAt, "holder": nil,
+			"seen": to.AckedSeq, "seen_grabs": to.AckedGrabs, "reason": mysql.OptString(string(to.Reason)), "shut_at": shutAt, "holder": nil,
 			"lease_until": nil, "updated_at": tx.now}).Error
 	})
 }

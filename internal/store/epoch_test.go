@@ -8,7 +8,7 @@ import (
 	"hongbao/internal/payout"
 )
 
-func laneOf(t testing.TB, s *Store, lane int) fence.LaneRow {
+func laneOf(t testing.TB, s *testStore, lane int) fence.LaneRow {
 	t.Helper()
 	lanes, err := s.PoolLanes(t.Context())
 	must(t, err)

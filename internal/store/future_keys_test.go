@@ -7,6 +7,7 @@ import (
 
 	"hongbao/internal/access"
 	"hongbao/internal/staff"
+	"hongbao/internal/store/storetest"
 )
 
 // TestKeysOfAClockAhead: a key that was issued or rotated while the clock was ahead expires after its
@@ -24,10 +25,10 @@ func TestKeysOfAClockAhead(t *testing.T) {
 	}
 	issue := func(id string, life time.Duration) {
 		k := access.KeyRecord{Key: access.Key{ID: id, Role: access.RoleOps, Owner: "o", SecretHash: make([]byte, 32)}}
-		must(t, errOnly(s.IssueKey(ctx, write(id), k, life, func(access.KeyRecord) (int, []byte) { return 201, []byte("{}") })))
+		must(t, storetest.ErrOnly(s.IssueKey(ctx, write(id), k, life, func(access.KeyRecord) (int, []byte) { return 201, []byte("{}") })))
 	}
 	rotate := func(id, successor string) {
-		must(t, errOnly(s.RotateKey(ctx, write(successor), id, access.Key{ID: successor, SecretHash: make([]byte, 32)}, time.Hour, 0,
+		must(t, storetest.ErrOnly(s.RotateKey(ctx, write(successor), id, access.Key{ID: successor, SecretHash: make([]byte, 32)}, time.Hour, 0,
 			func(_, _ access.KeyRecord, refused error) (int, []byte) { must(t, refused); return 200, []byte("{}") })))
 	}
 	usable := func() (ids []string) {
@@ -44,10 +45,10 @@ func TestKeysOfAClockAhead(t *testing.T) {
 	write("first") // the administrator's key is older
 	beat()
 	issue("old", 0)
-	issue("limited", 2*clockAhead)
-	issue("twomonths", 2*clockAhead)
-	began := c.now()
-	c.whileAhead(func() {
+	issue("limited", 2*storetest.ClockAhead)
+	issue("twomonths", 2*storetest.ClockAhead)
+	began := c.Now()
+	c.WhileAhead(func() {
 		beat()
 		issue("hour", time.Hour)
 		issue("issued", time.Hour*24)
@@ -63,14 +64,14 @@ func TestKeysOfAClockAhead(t *testing.T) {
 	records, err := s.ListKeys(ctx)
 	must(t, err)
 	for _, k := range records {
-		if k.CreatedAt.After(c.now()) {
+		if k.CreatedAt.After(c.Now()) {
 			t.Errorf("%s was created at %s", k.ID, k.CreatedAt)
 		}
-		if k.ID == "twomonths" && k.ExpiresAt.Sub(began.Add(2*clockAhead)).Abs() > time.Minute {
+		if k.ID == "twomonths" && k.ExpiresAt.Sub(began.Add(2*storetest.ClockAhead)).Abs() > time.Minute {
 			t.Errorf("%s expires at %s", k.ID, k.ExpiresAt)
 		}
 	}
-	c.pass(2 * time.Hour)
+	c.Pass(2 * time.Hour)
 	if got := usable(); !slices.Equal(got, []string{"again", "successor", "twomonths", "unlimited"}) {
 		t.Errorf("two hours later: %q", got)
 	}

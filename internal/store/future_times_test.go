@@ -9,17 +9,8 @@ import (
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
+	"hongbao/internal/store/storetest"
 )
-
-// MySQL's clock is ahead by clockAhead and is then set right.
-const clockAhead = 30 * 24 * time.Hour
-
-// whileAhead runs do while the clock is ahead.
-func (c *clock) whileAhead(do func()) {
-	c.pass(clockAhead)
-	do()
-	c.pass(-clockAhead)
-}
 
 // TestDueOnceTheClockIsSetRight: what a clock ahead has delayed is due at once after the correction,
 // not after the size of the step.
@@ -53,7 +44,7 @@ func TestDueOnceTheClockIsSetRight(t *testing.T) {
 			return taken
 		},
 	}
-	c.whileAhead(func() {
+	c.WhileAhead(func() {
 		decide(t, s, retried)
 		notify(t, s, order.OrderNo)
 		if got := due(t, s, 10); len(got) != 2 {
@@ -104,17 +95,17 @@ func TestClampedTimesAreStored(t *testing.T) {
 	s, c := newStore(t)
 	ctx := t.Context()
 	id := owing(t, s)
-	c.whileAhead(func() { failAs(t, s, id, "account_frozen") })
+	c.WhileAhead(func() { failAs(t, s, id, "account_frozen") })
 	page, err := s.WaitingPayments(ctx, payout.KindPayout, payout.StatusFailed, packet.Cursor{}, 10)
-	if must(t, err); len(page) != 1 || !page[0].TooFarAhead(c.now()) {
+	if must(t, err); len(page) != 1 || !page[0].TooFarAhead(c.Now()) {
 		t.Fatalf("the watch does not see it: %+v", page)
 	}
 	must(t, s.ClampFutureTimes(ctx, id))
 	page, err = s.WaitingPayments(ctx, payout.KindPayout, payout.StatusFailed, packet.Cursor{}, 10)
-	if must(t, err); len(page) != 1 || page[0].TooFarAhead(c.now()) {
+	if must(t, err); len(page) != 1 || page[0].TooFarAhead(c.Now()) {
 		t.Errorf("listed again: %+v", page)
 	}
-	if until := query[time.Time](t, s, "SELECT ask_until FROM attempts WHERE payment_id = ?", id); until.After(c.now()) {
+	if until := storetest.Query[time.Time](t, s, "SELECT ask_until FROM attempts WHERE payment_id = ?", id); until.After(c.Now()) {
 		t.Errorf("its number may be sent until %v", until)
 	}
 }
@@ -129,13 +120,13 @@ func TestClockSetBackIsCounted(t *testing.T) {
 	}
 	beat()
 	for n := range 2 {
-		c.whileAhead(beat)
-		if got := query[int](t, s, "SELECT COALESCE(SUM(made), 0) FROM repairs WHERE kind = ?", payout.ClockSetBack); got != n {
+		c.WhileAhead(beat)
+		if got := storetest.Query[int](t, s, "SELECT COALESCE(SUM(made), 0) FROM repairs WHERE kind = ?", payout.ClockSetBack); got != n {
 			t.Errorf("%d counted while the clock was ahead, want %d", got, n)
 		}
 		beat()
 		beat()
-		if got := query[int](t, s, "SELECT COALESCE(SUM(made), 0) FROM repairs WHERE kind = ?", payout.ClockSetBack); got != n+1 {
+		if got := storetest.Query[int](t, s, "SELECT COALESCE(SUM(made), 0) FROM repairs WHERE kind = ?", payout.ClockSetBack); got != n+1 {
 			t.Errorf("%d counted, want %d", got, n+1)
 		}
 	}
@@ -150,7 +141,7 @@ func TestApprovalOfAClockAhead(t *testing.T) {
 	id := failedPayment(t, s)
 	cancel := payout.DecisionRequest{Kind: payout.DecisionCancel}
 	var approval string
-	c.whileAhead(func() { approval = proposed(t, s, id, cancel) })
+	c.WhileAhead(func() { approval = proposed(t, s, id, cancel) })
 	for status, want := range map[payout.DecisionStatus]int{payout.DecisionWaiting: 0, payout.DecisionExpired: 1} {
 		f := staff.ApprovalFilter{Status: status, Limit: 10}
 		list, err := s.Approvals(ctx, f)
@@ -180,12 +171,12 @@ func TestHoldReleaseOfAClockAhead(t *testing.T) {
 	p := funded(t, s, 300, 3)
 	claim(t, s, p, 0, "u")
 	var id int64
-	must(t, errOnly(s.PlaceHold(ctx, h.staff("ops"), payout.HoldPacket, p.ID, func(got payout.Hold, _ staff.Releases) (int, []byte) {
+	must(t, storetest.ErrOnly(s.PlaceHold(ctx, h.staff("ops"), payout.HoldPacket, p.ID, func(got payout.Hold, _ staff.Releases) (int, []byte) {
 		id = got.ID
 		return 200, []byte("{}")
 	})))
-	release := func(who string) { must(t, errOnly(s.ReleaseHold(ctx, h.staff(who), id, renderHold))) }
-	c.whileAhead(func() { release("anna") })
+	release := func(who string) { must(t, storetest.ErrOnly(s.ReleaseHold(ctx, h.staff(who), id, renderHold))) }
+	c.WhileAhead(func() { release("anna") })
 	if list, err := s.Holds(ctx, staff.HoldFilter{NotBy: "anna", Limit: 10}); err != nil || len(list) != 1 {
 		t.Errorf("anna does not find what waits for her to ask again: %+v, %v", list, err)
 	}

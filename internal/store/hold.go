@@ -10,31 +10,8 @@ import (
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
+	"hongbao/internal/store/mysql"
 )
-
-type holdRow struct {
-	ID                                    int64
-	Scope, Name, Kind, Cause, Reason      string
-	PlacedBy, PlacedRole                  string
-	PlacedAt                              time.Time
-	ReleaseBy, ReleaseRole, ReleaseReason *string
-	ReleaseShown                          []byte
-	ReleaseAt                             *time.Time
-	ReleasedBy                            *string
-	ReleasedAt                            *time.Time
-}
-
-func (holdRow) TableName() string { return "holds" }
-
-func (r holdRow) hold() payout.Hold {
-	h := payout.Hold{ID: r.ID, Scope: payout.HoldScope(r.Scope), Name: r.Name, Kind: payout.HoldKind(r.Kind), Cause: r.Cause, Reason: r.Reason,
-		By: r.PlacedBy, Role: r.PlacedRole, Since: r.PlacedAt.UTC(), ReleasedAt: orZero(r.ReleasedAt), ReleasedBy: orEmpty(r.ReleasedBy)}
-	if r.ReleaseAt != nil {
-		h.Release = &payout.HoldRelease{By: orEmpty(r.ReleaseBy), Role: orEmpty(r.ReleaseRole), Reason: orEmpty(r.ReleaseReason),
-			At: r.ReleaseAt.UTC(), Shown: r.ReleaseShown}
-	}
-	return h
-}
 
 // holdNames are the names that an action is about; empty ones do not count.
 type holdNames struct{ provider, packet, payment string }
@@ -58,8 +35,8 @@ func (n holdNames) of(scope payout.HoldScope) string {
 
 // stopsRow is a row of selectStops: MySQL's state and time, and one active hold, if any.
 type stopsRow struct {
-	Books mysqlStateRow `gorm:"embedded;embeddedPrefix:b_"`
-	Hold  holdRow       `gorm:"embedded;embeddedPrefix:h_"`
+	Books mysql.StateRow `gorm:"embedded;embeddedPrefix:b_"`
+	Hold  mysql.HoldRow  `gorm:"embedded;embeddedPrefix:h_"`
 	// Account is the one of the provider in question; nil before its first start.
 	Account *string   `gorm:"column:a_account"`
 	Now     time.Time `gorm:"column:read_at"`
@@ -101,7 +78,7 @@ func (tx tx) firstStop(rows []stopsRow, seen int64, action payout.HoldAction, on
 	if len(rows) == 0 {
 		return nil, "", fmt.Errorf("%w: the row of table books is missing", ErrUnavailable)
 	}
-	account = orEmpty(rows[0].Account)
+	account = mysql.OrEmpty(rows[0].Account)
 	state, err := tx.compareRow(rows[0].Books, seen)
 	if err != nil {
 		return nil, account, err
@@ -111,7 +88,7 @@ func (tx tx) firstStop(rows []stopsRow, seen int64, action payout.HoldAction, on
 	}
 	for _, scope := range payout.HoldScopes {
 		for _, r := range rows {
-			if h := r.Hold.hold(); h.ID != 0 && h.Scope == scope && h.Name == on.of(scope) && h.Stops(action) {
+			if h := r.Hold.Hold(); h.ID != 0 && h.Scope == scope && h.Name == on.of(scope) && h.Stops(action) {
 				return &h, account, nil
 			}
 		}
@@ -146,17 +123,17 @@ func (tx tx) sendHold(paymentID, packetID string, by payout.Adapter) (*payout.Ho
 // placeHold stores a hold unless the same cause has placed it before.
 func (tx tx) placeHold(h payout.Hold) error {
 	return tx.Exec(`INSERT INTO holds (scope, name, kind, cause, reason, placed_by, placed_role, placed_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-		ON DUPLICATE KEY UPDATE id = id`, string(h.Scope), h.Name, string(h.Kind), h.Cause, clip(h.Reason, 500), h.By, h.Role, tx.now).Error
+		ON DUPLICATE KEY UPDATE id = id`, string(h.Scope), h.Name, string(h.Kind), h.Cause, mysql.Clip(h.Reason, 500), h.By, h.Role, tx.now).Error
 }
 
 // activeHolds reads the active holds of a name and of everything; lock locks them.
 func (tx tx) activeHolds(scope payout.HoldScope, name string, lock bool) ([]payout.Hold, error) {
-	var rows []holdRow
+	var rows []mysql.HoldRow
 	err := tx.locking(lock).Where("name IN ? AND released_at IS NULL AND scope IN ?", []string{name, ""},
 		[]string{string(scope), string(payout.HoldAll)}).Order("id").Find(&rows).Error
 	out := make([]payout.Hold, len(rows))
 	for i, r := range rows {
-		out[i] = r.hold()
+		out[i] = r.Hold()
 	}
 	return out, err
 }
@@ -164,7 +141,7 @@ func (tx tx) activeHolds(scope payout.HoldScope, name string, lock bool) ([]payo
 // ProviderState reads whether a hold stops sends to a provider. Errors: ErrUnavailable.
 func (s *Store) ProviderState(ctx context.Context, name string) (staff.ProviderState, error) {
 	state, err := tx{DB: s.read(ctx)}.provider(name, false)
-	return state, classify(err)
+	return state, mysql.Classify(err)
 }
 
 func (tx tx) provider(name string, lock bool) (staff.ProviderState, error) {
@@ -179,7 +156,7 @@ func (tx tx) provider(name string, lock bool) (staff.ProviderState, error) {
 	var last struct{ At *time.Time }
 	err = tx.Raw("SELECT MAX(released_at) AS at FROM holds WHERE name IN ? AND scope IN ?", []string{name, ""},
 		[]string{string(payout.HoldProvider), string(payout.HoldAll)}).Scan(&last).Error
-	state.ReleasedAt = orZero(last.At)
+	state.ReleasedAt = mysql.OrZero(last.At)
 	return state, err
 }
 
@@ -273,7 +250,7 @@ func (s *Store) Holds(ctx context.Context, f staff.HoldFilter) ([]payout.Hold, e
 		q = q.Where("kind = ?", string(f.Kind))
 	}
 	if f.NotBy != "" {
-		names, err := s.namesOf(ctx, f.NotBy)
+		names, err := mysql.NamesOf(s.read(ctx), f.NotBy)
 		if err != nil {
 			return nil, err
 		}
@@ -281,19 +258,19 @@ func (s *Store) Holds(ctx context.Context, f staff.HoldFilter) ([]payout.Hold, e
 		if err != nil {
 			return nil, err
 		}
-		q = q.Where("(release_at IS NULL OR release_at <= ? OR release_at > ? OR release_by NOT IN ?)", now.Add(-approvalLife),
+		q = q.Where("(release_at IS NULL OR release_at <= ? OR release_at > ? OR release_by NOT IN ?)", now.Add(-mysql.ApprovalLife),
 			now.Add(payout.LongestDelay), names)
 	}
 	if f.AfterID != 0 {
 		q = q.Where("id < ?", f.AfterID)
 	}
-	var rows []holdRow
+	var rows []mysql.HoldRow
 	err := q.Order("id DESC").Limit(f.Limit).Find(&rows).Error
 	out := make([]payout.Hold, len(rows))
 	for i, r := range rows {
-		out[i] = r.hold()
+		out[i] = r.Hold()
 	}
-	return out, classify(err)
+	return out, mysql.Classify(err)
 }
 
 // PlaceHold places a hold of staff. An active one of the same name stays with its author. Audited;
@@ -328,13 +305,13 @@ func (s *Store) PlaceHold(ctx context.Context, w staff.Write, scope payout.HoldS
 
 // staffHoldOn locks and reads the active hold of staff on a name; nil without one.
 func (tx tx) staffHoldOn(scope payout.HoldScope, name string) (*payout.Hold, error) {
-	var row holdRow
+	var row mysql.HoldRow
 	err := tx.locking(true).Where("scope = ? AND name = ? AND kind = ? AND cause = ''", string(scope), name, string(payout.HoldStaff)).
 		Limit(1).Find(&row).Error
 	if err != nil || row.ID == 0 {
 		return nil, err
 	}
-	h := row.hold()
+	h := row.Hold()
 	return &h, nil
 }
 
@@ -345,29 +322,30 @@ func (s *Store) Hold(ctx context.Context, id int64) (payout.Hold, staff.Releases
 	t := tx{DB: s.read(ctx)}
 	h, err := t.hold(id, false)
 	if err != nil {
-		return h, staff.Releases{}, classify(err)
+		return h, staff.Releases{}, mysql.Classify(err)
 	}
 	releases, err := t.releases(h)
-	return h, releases, classify(err)
+	return h, releases, mysql.Classify(err)
 }
 
 func (tx tx) hold(id int64, lock bool) (payout.Hold, error) {
-	var row holdRow
+	var row mysql.HoldRow
 	err := tx.locking(lock).Where("id = ?", id).Limit(1).Find(&row).Error
 	if err == nil && row.ID == 0 {
 		err = fmt.Errorf("hold %d: %w", id, ErrNotFound)
 	}
-	return row.hold(), err
+	return row.Hold(), err
 }
 
 // PacketsWithoutCharge lists open packets whose charge was returned: their grabs have to end, whether
 // their hold is still active or not. Errors: ErrUnavailable.
 func (s *Store) PacketsWithoutCharge(ctx context.Context) ([]string, error) {
 	var ids []string
-	err := s.read(ctx).Model(&paymentRow{}).Joins("JOIN packets p ON p.id = payments.packet_id AND p.status = ?", string(packet.StatusOpen)).
+	err := s.read(ctx).Model(&mysql.PaymentRow{}).Joins("JOIN packets p ON p.id = payments.packet_id AND p.status = ?",
+		string(packet.StatusOpen)).
 		Where("payments.kind = ? AND payments.status = ?", string(payout.KindCharge), string(payout.StatusReturned)).
 		Order("payments.created_at").Limit(holdsAtOnce).Pluck("payments.packet_id", &ids).Error
-	return ids, classify(err)
+	return ids, mysql.Classify(err)
 }
 
 // holdsAtOnce bounds the packets that one round of the watch closes for grabs.
@@ -377,21 +355,21 @@ const holdsAtOnce = 1000
 // grab may be decided by a pool that was rebuilt without knowing who has won. Errors: ErrUnavailable.
 func (s *Store) WithheldByRecovery(ctx context.Context, packetID string) (bool, error) {
 	var n int64
-	err := s.read(ctx).Model(&holdRow{}).Where("name = ? AND released_at IS NULL AND scope = ? AND kind = ?", packetID,
+	err := s.read(ctx).Model(&mysql.HoldRow{}).Where("name = ? AND released_at IS NULL AND scope = ? AND kind = ?", packetID,
 		string(payout.HoldPacket), string(payout.HoldRecovery)).Count(&n).Error
-	return n > 0, classify(err)
+	return n > 0, mysql.Classify(err)
 }
 
 // WaitingToSend returns open payments of a provider whose next step is a send, oldest first: those
 // that an ended hold deferred. Errors: ErrUnavailable.
 func (s *Store) WaitingToSend(ctx context.Context, provider string, limit int) ([]payout.Payment, error) {
-	var rows []paymentRow
+	var rows []mysql.PaymentRow
 	err := s.read(ctx).Raw(`SELECT p.* FROM payments p LEFT JOIN attempts a ON a.order_no = p.order_no
 		WHERE p.kind IN ('c', 'p', 'r', 'h') AND p.status IN ('pending', 'sending', 'unknown') AND p.provider = ?
 		AND (p.status = 'pending' OR a.next_action = 'send') ORDER BY p.created_at LIMIT ?`, provider, limit).Scan(&rows).Error
 	out := make([]payout.Payment, len(rows))
 	for i, r := range rows {
-		out[i] = r.payment()
+		out[i] = r.Payment()
 	}
-	return out, classify(err)
+	return out, mysql.Classify(err)
 }

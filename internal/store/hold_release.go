@@ -9,6 +9,7 @@ import (
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
+	"hongbao/internal/store/mysql"
 )
 
 // ReleaseHold releases a hold, or stores the wish of the first of two persons when money may move
@@ -40,7 +41,7 @@ func (s *Store) PreviewRelease(ctx context.Context, owner string, id int64) (sta
 		return staff.ReleasePlan{}, err
 	}
 	p, err := tx{DB: s.read(ctx), now: now}.planRelease(owner, id, false)
-	return p, classify(err)
+	return p, mysql.Classify(err)
 }
 
 func (tx tx) planRelease(owner string, id int64, lock bool) (p staff.ReleasePlan, err error) {
@@ -70,15 +71,16 @@ func (tx tx) releasable(h payout.Hold) error {
 	if h.Kind != payout.HoldRecovery || h.Scope != payout.HoldPacket {
 		return nil
 	}
-	var books mysqlStateRow
+	var books mysql.StateRow
 	if err := tx.Where("id = 1").Limit(1).Find(&books).Error; err != nil {
 		return err
 	}
 	var funding int64
-	if err := tx.Model(&packetRow{}).Where("id = ? AND status = ?", h.Name, string(packet.StatusFunding)).Count(&funding).Error; err != nil {
+	if err := tx.Model(&mysql.PacketRow{}).Where("id = ? AND status = ?", h.Name,
+		string(packet.StatusFunding)).Count(&funding).Error; err != nil {
 		return err
 	}
-	if funding > 0 && h.OfLeftCharge(books.state()) {
+	if funding > 0 && h.OfLeftCharge(books.AsState()) {
 		return fmt.Errorf("hold %d on packet %s: %w", h.ID, h.Name, payout.ErrRecoveryRequired)
 	}
 	return nil
@@ -88,7 +90,7 @@ func (tx tx) release(w staff.Write, p staff.ReleasePlan) (payout.Hold, error) {
 	h, action := p.Hold, "release"
 	if p.Asks {
 		action = "ask_release"
-		if err := tx.Model(&holdRow{}).Where("id = ?", h.ID).Updates(map[string]any{"release_by": w.Owner, "release_role": w.Role,
+		if err := tx.Model(&mysql.HoldRow{}).Where("id = ?", h.ID).Updates(map[string]any{"release_by": w.Owner, "release_role": w.Role,
 			"release_reason": w.Reason, "release_shown": p.Releases.Hash(), "release_at": tx.now}).Error; err != nil {
 			return h, err
 		}
@@ -127,11 +129,11 @@ func (tx tx) releases(h payout.Hold) (staff.Releases, error) {
 	case h.Scope == payout.HoldPacket:
 		return tx.packetReleases(h.Name)
 	case h.Scope == payout.HoldPayment:
-		var row paymentRow
+		var row mysql.PaymentRow
 		if err := tx.Where("id = ?", h.Name).Limit(1).Find(&row).Error; err != nil || row.ID == "" {
 			return nil, err
 		}
-		return staff.PaymentReleases(row.payment()), nil
+		return staff.PaymentReleases(row.Payment()), nil
 	}
 	return staff.Releases{{Code: staff.ReleaseDecided}}, nil
 }
@@ -142,11 +144,11 @@ const selectWaiting = `SELECT kind, COUNT(*) AS n, LEAST(SUM(amount), ?) AS fen 
 	GROUP BY kind`
 
 func (tx tx) packetReleases(packetID string) (staff.Releases, error) {
-	var row packetRow
+	var row mysql.PacketRow
 	if err := tx.Select("id", "status").Where("id = ?", packetID).Limit(1).Find(&row).Error; err != nil || row.ID == "" {
 		return nil, err
 	}
-	balances, err := tx.balances(packetID)
+	balances, err := mysql.Balances(tx.DB, packetID)
 	if err != nil {
 		return nil, err
 	}

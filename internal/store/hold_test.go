@@ -11,34 +11,31 @@ import (
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
+	"hongbao/internal/store/mysql"
+	"hongbao/internal/store/storetest"
 )
-
-func renderHold(payout.Hold, staff.Releases) (int, []byte) { return 200, []byte("{}") }
 
 // staffKey is a write of a person with a key of its own.
 func (h *holdCase) staff(owner string) staff.Write {
-	h.writes++
-	return by(h.t, h.s, staff.Write{Owner: owner, Role: "finance", Route: "r", Key: fmt.Sprint("k", h.writes), BodyHash: "h",
-		Reason: "why"})
+	return storetest.StaffWrite(h.t, h.s, owner)
 }
 
 // holdCase is a packet with everything that a hold may stop about it.
 type holdCase struct {
-	t      *testing.T
-	s      *Store
-	writes int
+	t *testing.T
+	s *testStore
 }
 
 // releaseByTwo has two persons release a hold.
-func releaseByTwo(t *testing.T, s *Store, id int64) {
+func releaseByTwo(t *testing.T, s *testStore, id int64) {
 	t.Helper()
 	h := &holdCase{t: t, s: s}
 	for _, owner := range []string{"first", "second"} {
 		w := h.staff(owner)
 		w.Key = fmt.Sprint("release ", id)
-		must(t, errOnly(s.ReleaseHold(t.Context(), w, id, renderHold)))
+		must(t, storetest.ErrOnly(s.ReleaseHold(t.Context(), w, id, renderHold)))
 	}
-	if n := query[int](t, s, "SELECT COUNT(*) FROM holds WHERE id = ? AND released_at IS NOT NULL", id); n != 1 {
+	if n := storetest.Query[int](t, s, "SELECT COUNT(*) FROM holds WHERE id = ? AND released_at IS NOT NULL", id); n != 1 {
 		t.Fatalf("hold %d is still active", id)
 	}
 }
@@ -72,7 +69,7 @@ func (h *holdCase) failedPayout() (packet.Packet, string) {
 func (h *holdCase) waitingCancel() (p packet.Packet, id, approval string) {
 	p, id = h.failedPayout()
 	must(h.t, h.decide(id, payout.DecisionCancel))
-	return p, id, query[string](h.t, h.s, "SELECT approval_id FROM decisions WHERE payment_id = ?", id)
+	return p, id, storetest.Query[string](h.t, h.s, "SELECT approval_id FROM decisions WHERE payment_id = ?", id)
 }
 
 func (h *holdCase) answer(approval string, agree bool) error {
@@ -93,7 +90,7 @@ func (h *holdCase) attempts() map[string]attempt {
 	}
 	p := funded(t, s, 100, 2)
 	add("record a claim", payout.ActionRecordClaim, p.ID, payoutID(p, 0), func() error {
-		return errOnly(s.RecordClaim(ctx, claimOf(p, 0, "u")))
+		return storetest.ErrOnly(s.RecordClaim(ctx, claimOf(p, 0, "u")))
 	})
 	add("record and send", payout.ActionSendPayment, p.ID, payoutID(p, 1), func() error {
 		return held(s.BeginClaim(ctx, claimOf(p, 1, "v"), limits, encode))
@@ -108,24 +105,24 @@ func (h *holdCase) attempts() map[string]attempt {
 	pay(t, s, chargeID(charged))
 	pay(t, s, chargeID(late))
 	failAs(t, s, chargeID(refused), "declined")
-	must(t, errOnly(s.BeginClosing(ctx, closing.ID, packet.CloseExpired)))
+	must(t, storetest.ErrOnly(s.BeginClosing(ctx, closing.ID, packet.CloseExpired)))
 	add("write shares", payout.ActionOpenPacket, charged.ID, chargeID(charged), func() error {
-		return errOnly(s.Fund(ctx, charged.ID,
+		return storetest.ErrOnly(s.Fund(ctx, charged.ID,
 			even(charged)))
 	})
 	add("reject", payout.ActionEndUnopened, refused.ID, chargeID(refused), func() error {
 		return s.RejectPacket(ctx, refused.ID, packet.Failure{Code: "declined"})
 	})
 	add("close unopened", payout.ActionEndUnopened, late.ID, chargeID(late), func() error {
-		return errOnly(s.BeginClosing(ctx, late.ID, packet.CloseUnopened))
+		return storetest.ErrOnly(s.BeginClosing(ctx, late.ID, packet.CloseUnopened))
 	})
 	add("close the books", payout.ActionCloseBooks, closing.ID, chargeID(closing), func() error {
-		return errOnly(s.CloseBooks(ctx,
+		return storetest.ErrOnly(s.CloseBooks(ctx,
 			closing.ID))
 	})
 	h.addDecisions(add)
 	add("recall", payout.ActionChangePool, p.ID, chargeID(p), func() error {
-		return errOnly(s.PlanRecall(ctx, h.staff("f"), p.ID, func(context.Context) (staff.Recall, error) {
+		return storetest.ErrOnly(s.PlanRecall(ctx, h.staff("f"), p.ID, func(context.Context) (staff.Recall, error) {
 			return staff.Recall{Before: "open", After: "closing"}, nil
 		}))
 	})
@@ -153,9 +150,9 @@ func (h *holdCase) addDecisions(add func(name string, action payout.HoldAction, 
 	open, openID, given := h.waitingCancel()
 	must(h.t, h.answer(given, true))
 	add("withdraw an open cancel", payout.ActionResolve, open.ID, openID, func() error {
-		return errOnly(h.s.WithdrawCancel(h.t.Context(), cancelWithdrawal(h.t, h.s, openID), openID, render))
+		return storetest.ErrOnly(h.s.WithdrawCancel(h.t.Context(), cancelWithdrawal(h.t, h.s, openID), openID, render))
 	})
-	add("carry out", payout.ActionDecide, done.ID, doneID, func() error { return errOnly(h.s.CarryOut(h.t.Context(), doneID)) })
+	add("carry out", payout.ActionDecide, done.ID, doneID, func() error { return storetest.ErrOnly(h.s.CarryOut(h.t.Context(), doneID)) })
 	h.addNotMoved(add)
 }
 
@@ -167,7 +164,7 @@ func (h *holdCase) addNotMoved(add func(name string, action payout.HoldAction, p
 		o := begin(h.t, h.s, payoutID(p, 0))
 		settle(h.t, h.s, payout.SourceSend, o.OrderNo, payout.ObsPending)
 		broken := aboutOrder(h.t, h.s, o.OrderNo)
-		_, err := h.s.sql.ExecContext(h.t.Context(), "UPDATE attempts SET ask_until = started_at WHERE order_no = ?", o.OrderNo)
+		_, err := h.s.db.SQL.ExecContext(h.t.Context(), "UPDATE attempts SET ask_until = started_at WHERE order_no = ?", o.OrderNo)
 		must(h.t, err)
 		return p, payoutID(p, 0), func() error {
 			var refused error
@@ -183,9 +180,10 @@ func (h *holdCase) addNotMoved(add func(name string, action payout.HoldAction, p
 	add("state that no money has moved", payout.ActionResolve, p.ID, id, state)
 	p, id, state = undecided()
 	must(h.t, state())
-	must(h.t, h.answer(query[string](h.t, h.s, "SELECT approval_id FROM decisions WHERE payment_id = ?", id), true))
+	must(h.t, h.answer(storetest.Query[string](h.t, h.s, "SELECT approval_id FROM decisions WHERE payment_id = ?", id), true))
 	settle(h.t, h.s, payout.SourceQuery, payout.OrderNo(id, 1), payout.ObsPending)
-	add("carry out that no money has moved", payout.ActionResolve, p.ID, id, func() error { return errOnly(h.s.CarryOut(h.t.Context(), id)) })
+	add("carry out that no money has moved", payout.ActionResolve, p.ID, id,
+		func() error { return storetest.ErrOnly(h.s.CarryOut(h.t.Context(), id)) })
 }
 
 // held returns an error for a send that a hold stopped.
@@ -210,7 +208,7 @@ func TestHoldStops(t *testing.T) {
 				a := attempts[name]
 				on := map[payout.HoldScope]string{payout.HoldAll: "", payout.HoldProvider: provider, payout.HoldPacket: a.packetID,
 					payout.HoldPayment: a.paymentName}[scope]
-				must(t, errOnly(s.PlaceHold(t.Context(), h.staff("ops"), scope, on, func(h payout.Hold, _ staff.Releases) (int, []byte) {
+				must(t, storetest.ErrOnly(s.PlaceHold(t.Context(), h.staff("ops"), scope, on, func(h payout.Hold, _ staff.Releases) (int, []byte) {
 					if h.Scope != scope || h.Name != on || h.By != "ops" || h.ID == 0 {
 						t.Errorf("placed %+v", h)
 					}
@@ -249,7 +247,7 @@ func TestReleaseByTwo(t *testing.T) {
 	p := funded(t, s, 300, 3)
 	claim(t, s, p, 0, "u")
 	var id int64
-	must(t, errOnly(s.PlaceHold(ctx, h.staff("ops"), payout.HoldPacket, p.ID, func(got payout.Hold, r staff.Releases) (int, []byte) {
+	must(t, storetest.ErrOnly(s.PlaceHold(ctx, h.staff("ops"), payout.HoldPacket, p.ID, func(got payout.Hold, r staff.Releases) (int, []byte) {
 		id = got.ID
 		if r.What() != "1.00 in 1 payment is paid to winners; 2.00 goes to winners or back to the sender" {
 			t.Errorf("%+v", r)
@@ -271,34 +269,34 @@ func TestReleaseByTwo(t *testing.T) {
 	claim(t, s, p, 1, "v") // now more is paid to winners than anna was shown
 	_, err := release("ben")
 	wantErr(t, err, payout.ErrDecisionChanged)
-	c.pass(approvalLife) // what anna asked for has expired: ben has to ask
+	c.Pass(mysql.ApprovalLife) // what anna asked for has expired: ben has to ask
 	if got, err := release("ben"); err != nil || got.Release == nil || got.Release.By != "ben" {
 		t.Fatalf("%+v, %v", got, err)
 	}
-	must(t, errOnly(release("anna")))
-	must(t, errOnly(s.PlaceHold(ctx, h.staff("ops"), payout.HoldPacket, p.ID, func(got payout.Hold, _ staff.Releases) (int, []byte) {
+	must(t, storetest.ErrOnly(release("anna")))
+	must(t, storetest.ErrOnly(s.PlaceHold(ctx, h.staff("ops"), payout.HoldPacket, p.ID, func(got payout.Hold, _ staff.Releases) (int, []byte) {
 		id = got.ID
 		return 200, []byte("{}")
 	})))
-	must(t, errOnly(s.PlaceHold(ctx, h.staff("second ops"), payout.HoldPacket, p.ID, renderHold)))
-	if n := query[int](t, s, `SELECT COUNT(*) FROM audit WHERE action = 'hold' AND JSON_VALUE(before_is, '$.by') = 'ops'`); n != 1 {
+	must(t, storetest.ErrOnly(s.PlaceHold(ctx, h.staff("second ops"), payout.HoldPacket, p.ID, renderHold)))
+	if n := storetest.Query[int](t, s, `SELECT COUNT(*) FROM audit WHERE action = 'hold' AND JSON_VALUE(before_is, '$.by') = 'ops'`); n != 1 {
 		t.Errorf("%d entries say that it was held before", n)
 	}
-	must(t, errOnly(release("anna")))
+	must(t, storetest.ErrOnly(release("anna")))
 	if got, err := release("ben"); err != nil || got.ReleasedBy != "ben" || got.ReleasedAt.IsZero() {
 		t.Fatalf("%+v, %v", got, err)
 	}
-	if n := query[int](t, s, "SELECT COUNT(*) FROM outbox WHERE kind = 'begin'"); n != 2 {
+	if n := storetest.Query[int](t, s, "SELECT COUNT(*) FROM outbox WHERE kind = 'begin'"); n != 2 {
 		t.Errorf("%d payments woken", n)
 	}
-	if n := query[int](t, s, "SELECT COUNT(*) FROM audit WHERE action IN ('hold', 'ask_release', 'release')"); n != 9 {
+	if n := storetest.Query[int](t, s, "SELECT COUNT(*) FROM audit WHERE action IN ('hold', 'ask_release', 'release')"); n != 9 {
 		t.Errorf("%d audit entries", n)
 	}
 	if got, err := release("cora"); err != nil || got.ReleasedBy != "ben" {
 		t.Errorf("released again: %+v, %v", got, err)
 	}
-	must(t, errOnly(s.PlaceHold(ctx, h.staff("ops"), payout.HoldPacket, p.ID, renderHold)))
-	if n := query[int](t, s, "SELECT COUNT(*) FROM holds WHERE released_at IS NULL"); n != 1 {
+	must(t, storetest.ErrOnly(s.PlaceHold(ctx, h.staff("ops"), payout.HoldPacket, p.ID, renderHold)))
+	if n := storetest.Query[int](t, s, "SELECT COUNT(*) FROM holds WHERE released_at IS NULL"); n != 1 {
 		t.Errorf("%d active holds after another one", n)
 	}
 }
@@ -313,16 +311,16 @@ func TestSameCause(t *testing.T) {
 	for range 2 {
 		settle(t, s, payout.SourceQuery, payout.OrderNo(id, 1), payout.ObsDeclined)
 	}
-	must(t, errOnly(s.CarryOut(t.Context(), id)))
+	must(t, storetest.ErrOnly(s.CarryOut(t.Context(), id)))
 	success := func() { settle(t, s, payout.SourceQuery, payout.OrderNo(id, 1), payout.ObsSucceeded) }
 	success()
 	success()
-	refund := query[string](t, s, "SELECT id FROM payments WHERE kind = 'r'")
-	hold := query[int64](t, s, "SELECT id FROM holds WHERE scope = 'payment' AND name = ? AND kind = 'second_success'", refund)
+	refund := storetest.Query[string](t, s, "SELECT id FROM payments WHERE kind = 'r'")
+	hold := storetest.Query[int64](t, s, "SELECT id FROM holds WHERE scope = 'payment' AND name = ? AND kind = 'second_success'", refund)
 	wantErr(t, held(s.BeginSend(t.Context(), refund, limits, encode)), payout.ErrHeld)
 	releaseByTwo(t, s, hold)
 	success()
-	if n := query[int](t, s, "SELECT COUNT(*) FROM holds WHERE released_at IS NULL"); n != 0 {
+	if n := storetest.Query[int](t, s, "SELECT COUNT(*) FROM holds WHERE released_at IS NULL"); n != 0 {
 		t.Errorf("%d active holds", n)
 	}
 	must(t, held(s.BeginSend(t.Context(), refund, limits, encode)))

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"hongbao/internal/devstack/stacktest"
+	"hongbao/internal/store/storetest"
 )
 
 // TestIdleTransaction: a transaction that idles, of a suspended process or a host that is cut off,
@@ -18,14 +19,14 @@ func TestIdleTransaction(t *testing.T) {
 	still, err := Open(Config{DSN: dsn, IdleLimit: time.Second})
 	must(t, err)
 	t.Cleanup(func() { must(t, still.Close()) })
-	other := still.db.WithContext(t.Context()).Begin()
+	other := still.db.Gorm.WithContext(t.Context()).Begin()
 	must(t, other.Error)
 	must(t, other.Exec("UPDATE packets SET greeting = 'mine' WHERE id = ?", p.ID).Error)
 
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	must(t, s.db.WithContext(ctx).Exec("UPDATE packets SET greeting = CONCAT(greeting, '!') WHERE id = ?", p.ID).Error)
-	if got := query[string](t, s, "SELECT greeting FROM packets WHERE id = ?", p.ID); got != p.Greeting+"!" {
+	must(t, s.db.Gorm.WithContext(ctx).Exec("UPDATE packets SET greeting = CONCAT(greeting, '!') WHERE id = ?", p.ID).Error)
+	if got := storetest.Query[string](t, s, "SELECT greeting FROM packets WHERE id = ?", p.ID); got != p.Greeting+"!" {
 		t.Errorf("greeting %q: not rolled back", got)
 	}
 	if err := other.Commit().Error; err == nil {

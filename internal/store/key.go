@@ -10,6 +10,7 @@ import (
 	"hongbao/internal/failpoint"
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
+	"hongbao/internal/store/mysql"
 )
 
 // Keys lists keys, ended ones included, newest first. Errors: ErrUnavailable.
@@ -26,24 +27,13 @@ func (s *Store) Keys(ctx context.Context, f access.KeyFilter) ([]access.KeyRecor
 	}
 	var rows []keyRow
 	if err := q.Order("created_at DESC, id DESC").Limit(f.Limit).Find(&rows).Error; err != nil {
-		return nil, classify(err)
+		return nil, mysql.Classify(err)
 	}
 	out := make([]access.KeyRecord, len(rows))
 	for i, r := range rows {
 		out[i] = r.record()
 	}
 	return out, nil
-}
-
-// namesOf lists the spellings of a person in staff keys, and owner itself.
-func (s *Store) namesOf(ctx context.Context, owner string) ([]string, error) {
-	var owners []string
-	err := s.read(ctx).Model(&keyRow{}).Where("role <> ?", string(access.RoleApp)).Distinct().Pluck("owner", &owners).Error
-	if err != nil {
-		return nil, classify(err)
-	}
-	others := func(other string) bool { return !access.SamePerson(owner, other) }
-	return append(slices.DeleteFunc(owners, others), owner), nil
 }
 
 // IssueKey stores a new key, with the audit entry in the same transaction. life 0 means no expiry.
@@ -74,8 +64,8 @@ func (tx tx) addKey(w staff.Write, k access.KeyRecord, life time.Duration, more 
 	}
 	k.MadeBy = w.Owner
 	k.Waiting = k.NeedsApproval()
-	err := tx.Create(&keyRow{ID: k.ID, Role: string(k.Role), AppID: optString(k.AppID), Owner: k.Owner, Name: optString(k.Name),
-		SecretHash: k.SecretHash, CreatedAt: k.CreatedAt, ExpiresAt: optTime(k.ExpiresAt), MadeBy: &k.MadeBy, Waiting: k.Waiting}).Error
+	err := tx.Create(&keyRow{ID: k.ID, Role: string(k.Role), AppID: mysql.OptString(k.AppID), Owner: k.Owner, Name: mysql.OptString(k.Name),
+		SecretHash: k.SecretHash, CreatedAt: k.CreatedAt, ExpiresAt: mysql.OptTime(k.ExpiresAt), MadeBy: &k.MadeBy, Waiting: k.Waiting}).Error
 	if err != nil {
 		return k, err
 	}

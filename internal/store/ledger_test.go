@@ -6,12 +6,13 @@ import (
 	"maps"
 	"testing"
 
-	"github.com/go-sql-driver/mysql"
+	driver "github.com/go-sql-driver/mysql"
 	"gorm.io/gorm"
 
 	"hongbao/internal/failpoint"
 	"hongbao/internal/money"
 	"hongbao/internal/payout"
+	"hongbao/internal/store/storetest"
 )
 
 func TestR12_LedgerBalances(t *testing.T) {
@@ -61,7 +62,7 @@ func TestR12_LedgerBalances(t *testing.T) {
 	if !maps.Equal(b.ByKind, kinds) {
 		t.Errorf("by kind %v", b.ByKind)
 	}
-	if n := query[int](t, s, "SELECT COUNT(*) FROM breaks WHERE packet_id = ? AND kind = 'second_success'", p.ID); n != 1 {
+	if n := storetest.Query[int](t, s, "SELECT COUNT(*) FROM breaks WHERE packet_id = ? AND kind = 'second_success'", p.ID); n != 1 {
 		t.Errorf("%d breaks", n)
 	}
 	if b, err := s.Balances(ctx, newID()); err != nil || len(b.ByKind)+len(b.ByAccount) != 0 {
@@ -92,11 +93,11 @@ func TestR12_LedgerRefuses(t *testing.T) {
 		"other packet":   func(q *payout.Transfer) { q.OrderNo = payout.OrderNo(payout.ID(payout.KindPayout, newID(), 0), 1) },
 	} {
 		err := post(change)
-		if my, ok := errors.AsType[*mysql.MySQLError](err); !ok || my.Number != 4025 && my.Number != 3819 { // CHECK: MariaDB, MySQL
+		if my, ok := errors.AsType[*driver.MySQLError](err); !ok || my.Number != 4025 && my.Number != 3819 { // CHECK: MariaDB, MySQL
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if n := query[int](t, s, "SELECT COUNT(*) FROM transfers"); n != 2 {
+	if n := storetest.Query[int](t, s, "SELECT COUNT(*) FROM transfers"); n != 2 {
 		t.Errorf("%d transfers", n)
 	}
 }

@@ -7,6 +7,8 @@ import (
 
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
+	"hongbao/internal/store/mysql"
+	"hongbao/internal/store/storetest"
 )
 
 // TestLongKeys: keys are never cut. Two texts that differ after their column's width stay distinct,
@@ -20,8 +22,8 @@ func TestLongKeys(t *testing.T) {
 		for _, s := range []string{"", "a", long(63, "a"), long(64, "a"), long(64, "b"), long(600, "a"), strings.Repeat("长", 22),
 			strings.Repeat("🧧", 17),
 			strings.Repeat("\xbf", 65)} {
-			got := clipKey(s, 64)
-			if seen[got] || len(got) > 64 || len(s) <= 64 && got != s || clipKey(got, 64) != got {
+			got := mysql.ClipKey(s, 64)
+			if seen[got] || len(got) > 64 || len(s) <= 64 && got != s || mysql.ClipKey(got, 64) != got {
 				t.Errorf("%q: %q", s, got)
 			}
 			seen[got] = true
@@ -36,10 +38,10 @@ func TestLongKeys(t *testing.T) {
 			must(t, s.RecordNotification(t.Context(), adapter, long(128, event), o.OrderNo, nil))
 			must(t, s.RecordNotification(t.Context(), adapter, "of "+event, long(64, event), nil))
 		}
-		if got := query[int](t, s, "SELECT COUNT(*) FROM notifications WHERE order_no = ?", o.OrderNo); got != 2 {
+		if got := storetest.Query[int](t, s, "SELECT COUNT(*) FROM notifications WHERE order_no = ?", o.OrderNo); got != 2 {
 			t.Errorf("%d notifications of two events", got)
 		}
-		if got := query[int](t, s, "SELECT COUNT(DISTINCT order_no) FROM notifications"); got != 3 {
+		if got := storetest.Query[int](t, s, "SELECT COUNT(DISTINCT order_no) FROM notifications"); got != 3 {
 			t.Errorf("%d order numbers of three", got)
 		}
 	})
@@ -47,16 +49,16 @@ func TestLongKeys(t *testing.T) {
 		t.Parallel()
 		x := newStatement(t)
 		for _, end := range []string{"a", "b"} {
-			x.add(payout.OpTransfer, long(64, end), long(255, end), 5, x.s.Now())
+			x.Add(payout.OpTransfer, long(64, end), long(255, end), 5, x.s.Now())
 		}
 		day := payout.DayOf(x.s.Now(), time.UTC)
 		for range 2 {
-			x.reconcile(day)
+			x.Reconcile(day)
 		}
-		if got := query[int](t, x.s, "SELECT COUNT(DISTINCT order_no) FROM breaks WHERE kind = 'foreign_order'"); got != 2 {
+		if got := storetest.Query[int](t, x.s, "SELECT COUNT(DISTINCT order_no) FROM breaks WHERE kind = 'foreign_order'"); got != 2 {
 			t.Errorf("%d breaks of two foreign orders", got)
 		}
-		if got := query[int](t, x.s, "SELECT COUNT(DISTINCT account) FROM statement_lines"); got != 2 {
+		if got := storetest.Query[int](t, x.s, "SELECT COUNT(DISTINCT account) FROM statement_lines"); got != 2 {
 			t.Errorf("%d accounts of two", got)
 		}
 	})
@@ -72,7 +74,7 @@ func TestLongKeys(t *testing.T) {
 			_, err := s.Settle(t.Context(), seen, o.OrderNo)
 			must(t, err)
 			refs[id] = seen.ProviderRef
-			if got := query[string](t, s, "SELECT token FROM attempts WHERE order_no = ?", o.OrderNo); got != kept {
+			if got := storetest.Query[string](t, s, "SELECT token FROM attempts WHERE order_no = ?", o.OrderNo); got != kept {
 				t.Errorf("of a token of %d bytes %q was kept", len(token), got)
 			}
 		}

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"log/slog"
 	"sync/atomic"
-	"time"
 
 	"hongbao/internal/failpoint"
 	"hongbao/internal/payout"
+	"hongbao/internal/store/mysql"
 )
 
 // highestHeartbeat is the highest heartbeat number that this process has seen (rule R13).
@@ -28,49 +28,32 @@ func (s *highestHeartbeat) raise(n int64) {
 	}
 }
 
-type mysqlStateRow struct {
-	ID          int
-	Number      int64
-	State       string
-	BeatAt      time.Time
-	Known       int64
-	RestoredAt  *time.Time
-	RecoveredAt *time.Time
-}
-
-func (mysqlStateRow) TableName() string { return "books" }
-
-// state returns the stored state.
-func (r mysqlStateRow) state() payout.MySQLState {
-	return payout.MySQLState{Heartbeat: r.Number, State: payout.MySQLStatus(r.State), HeartbeatAt: r.BeatAt.UTC(), Known: r.Known,
-		RestoredAt: orZero(r.RestoredAt), RecoveredAt: orZero(r.RecoveredAt)}
-}
-
 func (tx tx) saveMySQLState(b payout.MySQLState) error {
-	return tx.Model(&mysqlStateRow{}).Where("id = 1").Updates(map[string]any{"number": b.Heartbeat, "state": string(b.State),
-		"beat_at": b.HeartbeatAt, "known": b.Known, "restored_at": optTime(b.RestoredAt), "recovered_at": optTime(b.RecoveredAt)}).Error
+	return tx.Model(&mysql.StateRow{}).Where("id = 1").Updates(map[string]any{"number": b.Heartbeat, "state": string(b.State),
+		"beat_at": b.HeartbeatAt, "known": b.Known, "restored_at": mysql.OptTime(b.RestoredAt),
+		"recovered_at": mysql.OptTime(b.RecoveredAt)}).Error
 }
 
 // lockMySQLState locks the single row.
 func (tx tx) lockMySQLState() (payout.MySQLState, error) {
-	var row mysqlStateRow
+	var row mysql.StateRow
 	err := tx.Raw("SELECT * FROM books WHERE id = 1 FOR UPDATE").Scan(&row).Error
-	return row.state(), err
+	return row.AsState(), err
 }
 
 // MySQLState reads the heartbeat and recovery state of MySQL (rule R13). It changes nothing. Errors:
 // ErrUnavailable.
 func (s *Store) MySQLState(ctx context.Context) (payout.MySQLState, error) {
-	var row mysqlStateRow
+	var row mysql.StateRow
 	err := s.read(ctx).Where("id = 1").Limit(1).Find(&row).Error
-	return row.state(), classify(err)
+	return row.AsState(), mysql.Classify(err)
 }
 
 // CheckNotRestored returns nil while MySQL's state is normal. Errors: payout.ErrMySQLRestored,
 // ErrUnavailable.
 func (s *Store) CheckNotRestored(ctx context.Context) error {
 	// The time does not matter here.
-	return classify(tx{DB: s.read(ctx), highest: s.highest}.allow(payout.ActionMaintain, holdNames{}))
+	return mysql.Classify(tx{DB: s.read(ctx), highest: s.highest}.allow(payout.ActionMaintain, holdNames{}))
 }
 
 // CompareHeartbeat compares MySQL's heartbeat number with known and with the highest one that this
@@ -118,11 +101,11 @@ func (s *Store) compareHeartbeat(ctx context.Context, known int64, rise bool) (p
 }
 
 // compareRow compares a row with seen, the highest number known before the row was read.
-func (tx tx) compareRow(row mysqlStateRow, seen int64) (payout.MySQLState, error) {
+func (tx tx) compareRow(row mysql.StateRow, seen int64) (payout.MySQLState, error) {
 	if tx.highest != nil && tx.highest.uncompared.Load() {
 		return payout.MySQLState{}, fmt.Errorf("%w: MySQL was not compared with Redis yet, wait for the first heartbeat", ErrUnavailable)
 	}
-	return row.state().CheckRestored(seen, false, tx.now), nil
+	return row.AsState().CheckRestored(seen, false, tx.now), nil
 }
 
 func (tx tx) seen() int64 {

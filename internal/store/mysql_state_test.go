@@ -11,21 +11,23 @@ import (
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
+	"hongbao/internal/store/report"
+	"hongbao/internal/store/storetest"
 )
 
 // another returns another process on the same database.
-func another(t testing.TB, s *Store, dsn string, cfg Config) *Store {
+func another(t testing.TB, s *testStore, dsn string, cfg Config) *testStore {
 	t.Helper()
 	cfg.DSN = dsn
 	o, err := Open(cfg)
 	must(t, err)
 	t.Cleanup(func() { must(t, o.Close()) })
-	o.adjust = s.adjust
-	return o
+	o.db.Adjust = s.db.Adjust
+	return &testStore{o, report.New(o.MySQL())}
 }
 
 // newHeartbeatStore returns a store whose MySQL has had three heartbeats, and its database.
-func newHeartbeatStore(t testing.TB) (s *Store, c *clock, dsn string, set func(number int64)) {
+func newHeartbeatStore(t testing.TB) (s *testStore, c *storetest.Clock, dsn string, set func(number int64)) {
 	t.Helper()
 	dsn = stacktest.MariaDB(t)
 	s, c, raw := newStoreAt(t, dsn)
@@ -47,7 +49,7 @@ func TestR13_HeartbeatAdvances(t *testing.T) {
 	if err != nil || b.Heartbeat != 3 || b.State != payout.MySQLNormal || b.HeartbeatAt.IsZero() {
 		t.Fatalf("%+v, %v", b, err)
 	}
-	c.pass(time.Minute)
+	c.Pass(time.Minute)
 	if same, err := s.CompareHeartbeat(ctx, 3); err != nil || same != b {
 		t.Errorf("comparing changes %+v to %+v, %v", b, same, err)
 	}
@@ -76,13 +78,13 @@ func TestR13_HeartbeatAdvances(t *testing.T) {
 }
 
 // guarded are the operations, by name, that a restored MySQL must refuse.
-type guarded map[string]func(s *Store) error
+type guarded map[string]func(s *testStore) error
 
 // errHeld stands for a send that was not recorded.
 var errHeld = errors.New("held")
 
 // guardedCases makes one packet for each operation, in one database.
-func guardedCases(t *testing.T, s *Store) guarded {
+func guardedCases(t *testing.T, s *testStore) guarded {
 	ctx := t.Context()
 	closing := funded(t, s, 100, 2)
 	_, err := s.BeginClosing(ctx, closing.ID, packet.CloseExpired)
@@ -102,15 +104,15 @@ func guardedCases(t *testing.T, s *Store) guarded {
 	claim(t, s, taken, 0, "u")
 	w := by(t, s, staff.Write{Owner: "f", Role: "finance", Route: "r", BodyHash: "h", Reason: "why"})
 	decision := func(d *staff.Decision, _ staff.PaymentRow, err error) (int, []byte) { return 202, []byte("{}") }
-	decide := func(s *Store, key, id string, kind payout.DecisionKind) error {
+	decide := func(s *testStore, key, id string, kind payout.DecisionKind) error {
 		w := w
 		w.Key = key
 		_, err := s.Decide(ctx, w, id, payout.DecisionRequest{Kind: kind, ApproveFrom: 1 << 40}, decision)
 		return err
 	}
 	must(t, decide(s, "cancel", cancelled, payout.DecisionCancel))
-	approval := query[string](t, s, "SELECT approval_id FROM decisions WHERE payment_id = ?", cancelled)
-	agree := func(s *Store, key, approval string) error {
+	approval := storetest.Query[string](t, s, "SELECT approval_id FROM decisions WHERE payment_id = ?", cancelled)
+	agree := func(s *testStore, key, approval string) error {
 		w := w
 		w.Owner, w.Key = "g", key
 		w = by(t, s, w)
@@ -119,7 +121,7 @@ func guardedCases(t *testing.T, s *Store) guarded {
 	}
 	must(t, agree(s, "agree", approval))
 	must(t, decide(s, "waits", waiting, payout.DecisionCancel))
-	waits := query[string](t, s, "SELECT approval_id FROM decisions WHERE payment_id = ?", waiting)
+	waits := storetest.Query[string](t, s, "SELECT approval_id FROM decisions WHERE payment_id = ?", waiting)
 	// Every order number of the cancelled payout is queried: only carrying out is left.
 	for range 2 {
 		settle(t, s, payout.SourceQuery, payout.OrderNo(cancelled, 1), payout.ObsDeclined)
@@ -131,47 +133,47 @@ func guardedCases(t *testing.T, s *Store) guarded {
 		return err
 	}
 	return guarded{
-		"rebuild a lane": func(s *Store) error {
+		"rebuild a lane": func(s *testStore) error {
 			_, _, err := s.BeginRebuild(ctx, 0, "h", time.Minute, fence.LanePosition{})
 			return err
 		},
-		"end a rebuild": func(s *Store) error { // on a normal MySQL it fails for lack of a lane
+		"end a rebuild": func(s *testStore) error { // on a normal MySQL it fails for lack of a lane
 			if err := s.EndRebuild(ctx, fence.Rebuild{}); !errors.Is(err, ErrMoved) {
 				return err
 			}
 			return nil
 		},
-		"close the books": func(s *Store) error { _, err := s.CloseBooks(ctx, closing.ID); return err },
-		"close what never opened": func(s *Store) error {
+		"close the books": func(s *testStore) error { _, err := s.CloseBooks(ctx, closing.ID); return err },
+		"close what never opened": func(s *testStore) error {
 			_, err := s.BeginClosing(ctx, unopened.ID, packet.CloseUnopened)
 			return err
 		},
-		"write the shares": func(s *Store) error { _, err := s.Fund(ctx, charged.ID, even(charged)); return err },
-		"reject":           func(s *Store) error { return s.RejectPacket(ctx, refused.ID, packet.Failure{Code: "declined"}) },
-		"send":             func(s *Store) error { return held(s.BeginSend(ctx, first, limits, encode)) },
-		"book and send": func(s *Store) error {
+		"write the shares": func(s *testStore) error { _, err := s.Fund(ctx, charged.ID, even(charged)); return err },
+		"reject":           func(s *testStore) error { return s.RejectPacket(ctx, refused.ID, packet.Failure{Code: "declined"}) },
+		"send":             func(s *testStore) error { return held(s.BeginSend(ctx, first, limits, encode)) },
+		"book and send": func(s *testStore) error {
 			return held(s.BeginClaim(ctx, claimOf(claimed, 0, "u"), limits, encode))
 		},
-		"book": func(s *Store) error { _, err := s.RecordClaim(ctx, claimOf(claimed, 1, "v")); return err },
-		"share conflict": func(s *Store) error {
+		"book": func(s *testStore) error { _, err := s.RecordClaim(ctx, claimOf(claimed, 1, "v")); return err },
+		"share conflict": func(s *testStore) error {
 			_, err := s.RecordShareConflict(ctx, claimOf(taken, 0, "v"), "claimed by another")
 			return err
 		},
-		"retry": func(s *Store) error { return decide(s, "retry", failed, payout.DecisionRetry) },
-		"agree": func(s *Store) error { return agree(s, "agree late", waits) },
-		"carry out a cancel": func(s *Store) error {
+		"retry": func(s *testStore) error { return decide(s, "retry", failed, payout.DecisionRetry) },
+		"agree": func(s *testStore) error { return agree(s, "agree late", waits) },
+		"carry out a cancel": func(s *testStore) error {
 			st, err := s.CarryOut(ctx, cancelled)
 			if err == nil && st.Status != payout.StatusCancelled {
 				t.Errorf("the cancel is not ready to be carried out: %+v", st)
 			}
 			return err
 		},
-		"withdraw a cancel": func(s *Store) error {
+		"withdraw a cancel": func(s *testStore) error {
 			w := w
 			w.Key = "withdraw"
-			return errOnly(s.WithdrawCancel(ctx, w, withdrawn, decision))
+			return storetest.ErrOnly(s.WithdrawCancel(ctx, w, withdrawn, decision))
 		},
-		"recall a packet": func(s *Store) error {
+		"recall a packet": func(s *testStore) error {
 			w := w
 			w.Key = "recall"
 			_, err := s.PlanRecall(ctx, w, claimed.ID, func(context.Context) (staff.Recall, error) {
@@ -179,7 +181,7 @@ func guardedCases(t *testing.T, s *Store) guarded {
 			})
 			return err
 		},
-		"plan many": func(s *Store) error {
+		"plan many": func(s *testStore) error {
 			w := w
 			w.Key = "bulk"
 			_, _, err := s.PlanBulk(ctx, w, []string{failed})
@@ -200,16 +202,18 @@ func TestR13_RestoredMySQLRefusesWrites(t *testing.T) {
 	cases := guardedCases(t, s)
 	sums := func() [4]int64 {
 		return [4]int64{
-			query[int64](t, s, "SELECT COALESCE(SUM(version), 0) + COUNT(*) FROM payments"),
-			query[int64](t, s, "SELECT COALESCE(SUM(sends), 0) FROM attempts"), query[int64](t, s, "SELECT COUNT(*) FROM staff_idempotency") +
-				query[int64](t, s, "SELECT COUNT(*) FROM audit"),
-			query[int64](t, s, "SELECT COUNT(*) FROM packets WHERE books_closed_at IS NOT NULL") +
-				query[int64](t, s, "SELECT COUNT(*) FROM decisions WHERE status = 'waiting'") +
-				query[int64](t, s, "SELECT COUNT(*) + COUNT(user_id) FROM shares") +
-				query[int64](t, s, "SELECT COUNT(*) FROM packets WHERE status = 'rejected'") + query[int64](t, s, "SELECT COUNT(*) FROM breaks"),
+			storetest.Query[int64](t, s, "SELECT COALESCE(SUM(version), 0) + COUNT(*) FROM payments"),
+			storetest.Query[int64](t, s, "SELECT COALESCE(SUM(sends), 0) FROM attempts"), storetest.Query[int64](t, s,
+				"SELECT COUNT(*) FROM staff_idempotency") +
+				storetest.Query[int64](t, s, "SELECT COUNT(*) FROM audit"),
+			storetest.Query[int64](t, s, "SELECT COUNT(*) FROM packets WHERE books_closed_at IS NOT NULL") +
+				storetest.Query[int64](t, s, "SELECT COUNT(*) FROM decisions WHERE status = 'waiting'") +
+				storetest.Query[int64](t, s, "SELECT COUNT(*) + COUNT(user_id) FROM shares") +
+				storetest.Query[int64](t, s, "SELECT COUNT(*) FROM packets WHERE status = 'rejected'") + storetest.Query[int64](t, s,
+				"SELECT COUNT(*) FROM breaks"),
 		}
 	}
-	refuse := func(t *testing.T, s *Store) {
+	refuse := func(t *testing.T, s *testStore) {
 		t.Helper()
 		before := sums()
 		for name, do := range cases {
@@ -237,10 +241,10 @@ func TestR13_RestoredMySQLRefusesWrites(t *testing.T) {
 	refuse(t, another(t, s, dsn, Config{}))
 	// A recorded claim stays recorded; a recovery records claims and share conflicts.
 	claim(t, s, p, 0, "u")
-	must(t, errOnly(s.RecoverClaim(ctx, claimOf(p, 1, "v"))))
-	must(t, errOnly(s.RecoverShareConflict(ctx, claimOf(p, 1, "w"), "claimed by another")))
+	must(t, storetest.ErrOnly(s.RecoverClaim(ctx, claimOf(p, 1, "v"))))
+	must(t, storetest.ErrOnly(s.RecoverShareConflict(ctx, claimOf(p, 1, "w"), "claimed by another")))
 
-	_, err = s.sql.ExecContext(ctx, "UPDATE books SET number = 10, state = 'normal' WHERE id = 1")
+	_, err = s.db.SQL.ExecContext(ctx, "UPDATE books SET number = 10, state = 'normal' WHERE id = 1")
 	must(t, err)
 	must(t, func() error { _, err := unasked.CompareHeartbeat(ctx, 3); return err }())
 	for name, do := range cases {
@@ -248,11 +252,9 @@ func TestR13_RestoredMySQLRefusesWrites(t *testing.T) {
 			t.Errorf("%s on a normal MySQL: %v", name, err)
 		}
 	}
-	wantErr(t, errOnly(s.RecoverClaim(ctx, claimOf(funded(t, s, 100, 1), 0, "u"))), ErrMoved)
-	wantErr(t, errOnly(s.RecoverShareConflict(ctx, claimOf(p, 1, "x"), "claimed by another")), ErrMoved)
+	wantErr(t, storetest.ErrOnly(s.RecoverClaim(ctx, claimOf(funded(t, s, 100, 1), 0, "u"))), ErrMoved)
+	wantErr(t, storetest.ErrOnly(s.RecoverShareConflict(ctx, claimOf(p, 1, "x"), "claimed by another")), ErrMoved)
 }
-
-func errOnly[T any](_ T, err error) error { return err }
 
 // TestR13_NumberSentAgain: an order number never received by the time of the backup becomes unknown
 // once the provider knows it, and paid without a break. A repeat changes nothing, nor does a normal
@@ -283,11 +285,11 @@ func TestR13_NumberSentAgain(t *testing.T) {
 			t.Errorf("time %d: %v, %v; %+v, %v", n, put, err, st, serr)
 		}
 	}
-	if sends := query[int](t, s, "SELECT sends FROM attempts WHERE payment_id = ?", id); sends != 2 {
+	if sends := storetest.Query[int](t, s, "SELECT sends FROM attempts WHERE payment_id = ?", id); sends != 2 {
 		t.Errorf("%d sends", sends)
 	}
 	st := settle(t, s, payout.SourceQuery, o.OrderNo, payout.ObsSucceeded)
-	if n := query[int](t, s, "SELECT COUNT(*) FROM breaks"); st.Status != payout.StatusPaid || n != 0 {
+	if n := storetest.Query[int](t, s, "SELECT COUNT(*) FROM breaks"); st.Status != payout.StatusPaid || n != 0 {
 		t.Errorf("%+v, %d breaks", st, n)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
+	"hongbao/internal/store/mysql"
 )
 
 // DecideBreak records what staff state about the order number of an open break: that its money has
@@ -16,7 +17,7 @@ import (
 func (s *Store) DecideBreak(ctx context.Context, w staff.Write, id int64, c payout.DecisionRequest, render staff.DecisionAnswer) (
 	staff.Answer, error) {
 	return s.decision(ctx, w, func(tx tx) (staff.Answer, error) {
-		var about breakRow
+		var about mysql.BreakRow
 		if err := tx.Where("id = ?", id).Limit(1).Find(&about).Error; err != nil {
 			return staff.Answer{}, err
 		}
@@ -41,7 +42,7 @@ func (s *Store) DecideBreak(ctx context.Context, w staff.Write, id int64, c payo
 }
 
 // loadOrder locks the payment of one of our order numbers. Errors: ErrNotFound.
-func (tx tx) loadOrder(orderNo string) (row paymentRow, attempts []payout.Attempt, err error) {
+func (tx tx) loadOrder(orderNo string) (row mysql.PaymentRow, attempts []payout.Attempt, err error) {
 	parts, err := payout.Parse(orderNo)
 	if err != nil {
 		return row, nil, fmt.Errorf("%w: %w", ErrNotFound, err)
@@ -54,7 +55,7 @@ func (tx tx) loadOrder(orderNo string) (row paymentRow, attempts []payout.Attemp
 
 // onStatement reports whether a line of the provider's statement shows that the money of an order
 // number has moved as its request says, and no line that it was returned.
-func (tx tx) onStatement(row paymentRow, orderNo string) (bool, error) {
+func (tx tx) onStatement(row mysql.PaymentRow, orderNo string) (bool, error) {
 	var sum struct{ Moved, Returned int64 }
 	err := tx.Raw(`SELECT COALESCE(SUM(op = ? AND account = ? AND amount = ?), 0) AS moved, COALESCE(SUM(op = ?), 0) AS returned
 		FROM statement_lines FORCE INDEX (statement_lines_order) WHERE provider = ? AND order_no = ?`,
@@ -63,10 +64,10 @@ func (tx tx) onStatement(row paymentRow, orderNo string) (bool, error) {
 }
 
 // decideAbout makes a decision about a locked payment, unless a hold stops it.
-func (tx tx) decideAbout(w staff.Write, row paymentRow, attempts []payout.Attempt, c payout.DecisionRequest,
+func (tx tx) decideAbout(w staff.Write, row mysql.PaymentRow, attempts []payout.Attempt, c payout.DecisionRequest,
 	render staff.DecisionAnswer) (staff.Answer, error) {
-	if err := tx.allow(c.Kind.Action(row.payment().Kind), holdNames{packet: row.PacketID, payment: row.ID}); err != nil {
-		return answerDecision(row, attempts, row.payment(), nil, err, render)
+	if err := tx.allow(c.Kind.Action(row.Payment().Kind), holdNames{packet: row.PacketID, payment: row.ID}); err != nil {
+		return answerDecision(row, attempts, row.Payment(), nil, err, render)
 	}
 	d := staff.Decision{ID: "d" + rand.Text()[:25], PaymentID: row.ID, Kind: c.Kind, Reason: w.Reason, By: w.Owner, Role: w.Role,
 		KeyID: w.KeyID, Evidence: c.Evidence, OrderNo: c.OrderNo, BreakID: c.BreakID, CreatedAt: tx.now}
@@ -76,7 +77,7 @@ func (tx tx) decideAbout(w staff.Write, row paymentRow, attempts []payout.Attemp
 
 // settleMoved books what two persons state to have moved, after the provider has shown it, and
 // resolves the break of the decision. A break that the money causes stays open.
-func (tx tx) settleMoved(row paymentRow, p *payout.Payment, attempts []payout.Attempt, d *staff.Decision) error {
+func (tx tx) settleMoved(row mysql.PaymentRow, p *payout.Payment, attempts []payout.Attempt, d *staff.Decision) error {
 	shown, err := tx.onStatement(row, d.OrderNo)
 	if err != nil {
 		return err
@@ -112,13 +113,13 @@ func (tx tx) settleMoved(row paymentRow, p *payout.Payment, attempts []payout.At
 
 // settleNotMoved fails a payment of which two persons state that its money has not moved, and
 // resolves the break of the decision.
-func (tx tx) settleNotMoved(row paymentRow, set payout.Settlement) error {
+func (tx tx) settleNotMoved(row mysql.PaymentRow, set payout.Settlement) error {
 	open, _, err := tx.liveDecision(row.ID, payout.DecisionOpen)
 	if err != nil {
 		return err
 	}
-	set.Event.Args["evidence"] = orEmpty(open.Evidence)
-	if err := tx.resolveDecided(open.decision(tx.now)); err != nil {
+	set.Event.Args["evidence"] = mysql.OrEmpty(open.Evidence)
+	if err := tx.resolveDecided(open.Decision(tx.now)); err != nil {
 		return err
 	}
 	if err := tx.writeSettlement(row, set); err != nil {
@@ -130,5 +131,5 @@ func (tx tx) settleNotMoved(row paymentRow, set payout.Settlement) error {
 // resolveDecided resolves the break that a decision is about.
 func (tx tx) resolveDecided(d staff.Decision) error {
 	return tx.Exec("UPDATE breaks SET resolved_at = ?, resolved_by = ?, reason = ? WHERE id = ? AND resolved_at IS NULL", tx.now, d.By,
-		clip(string(d.Kind)+": "+d.Reason, 500), d.BreakID).Error
+		mysql.Clip(string(d.Kind)+": "+d.Reason, 500), d.BreakID).Error
 }

@@ -9,20 +9,21 @@ import (
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
+	"hongbao/internal/store/storetest"
 )
 
 // aboutOrder stores an open break about an order number and returns its id.
-func aboutOrder(t testing.TB, s *Store, orderNo string) int64 {
+func aboutOrder(t testing.TB, s *testStore, orderNo string) int64 {
 	t.Helper()
 	payment := orderNo[:min(payout.IDLen, len(orderNo))]
-	_, err := s.sql.ExecContext(t.Context(), `INSERT INTO breaks (kind, packet_id, payment_id, order_no, detail, created_at, last_seen)
+	_, err := s.db.SQL.ExecContext(t.Context(), `INSERT INTO breaks (kind, packet_id, payment_id, order_no, detail, created_at, last_seen)
 		VALUES ('contradiction', '', ?, ?, 'seen', NOW(3), NOW(3))`, payment, orderNo)
 	must(t, err)
-	return query[int64](t, s, "SELECT id FROM breaks WHERE order_no = ? AND kind = 'contradiction'", orderNo)
+	return storetest.Query[int64](t, s, "SELECT id FROM breaks WHERE order_no = ? AND kind = 'contradiction'", orderNo)
 }
 
 // states makes one person state an outcome about a break.
-func states(t testing.TB, s *Store, id int64, kind payout.DecisionKind) staff.Answer {
+func states(t testing.TB, s *testStore, id int64, kind payout.DecisionKind) staff.Answer {
 	t.Helper()
 	a, err := s.DecideBreak(t.Context(), financeWrite(t, s, fmt.Sprint(kind, id, s.Now().UnixNano()), "h"), id,
 		payout.DecisionRequest{Kind: kind, Evidence: "letter"}, render)
@@ -31,7 +32,7 @@ func states(t testing.TB, s *Store, id int64, kind payout.DecisionKind) staff.An
 }
 
 // confirms makes a second person approve a waiting decision.
-func confirms(t testing.TB, s *Store, a staff.Answer) staff.Answer {
+func confirms(t testing.TB, s *testStore, a staff.Answer) staff.Answer {
 	t.Helper()
 	words := strings.Fields(string(a.Body))
 	if a.Status != 202 || len(words) != 4 || words[1] != "waiting" {
@@ -43,9 +44,9 @@ func confirms(t testing.TB, s *Store, a staff.Answer) staff.Answer {
 }
 
 // resolution is the author and the reason of the resolution of a break; "": it is open.
-func resolution(t testing.TB, s *Store, id int64) string {
+func resolution(t testing.TB, s *testStore, id int64) string {
 	t.Helper()
-	return query[string](t, s, "SELECT IF(resolved_at IS NULL, '', CONCAT(resolved_by, ' ', reason)) FROM breaks WHERE id = ?", id)
+	return storetest.Query[string](t, s, "SELECT IF(resolved_at IS NULL, '', CONCAT(resolved_by, ' ', reason)) FROM breaks WHERE id = ?", id)
 }
 
 // TestR4_NotMovedByTwo: two persons state that no money has moved. Nothing is sent while the order
@@ -60,7 +61,7 @@ func TestR4_NotMovedByTwo(t *testing.T) {
 	if a := states(t, s, broken, payout.DecisionNotMoved); a.Status != 409 || string(a.Body) != "not_retryable unknown" {
 		t.Fatalf("while the send may land: %d %s", a.Status, a.Body)
 	}
-	c.pass(time.Hour)
+	c.Pass(time.Hour)
 	waiting := states(t, s, broken, payout.DecisionNotMoved)
 	if a := confirms(t, s, waiting); !strings.HasSuffix(string(a.Body), "unknown") || !strings.Contains(string(a.Body), " open ") {
 		t.Fatalf("%d %s", a.Status, a.Body)
@@ -68,7 +69,7 @@ func TestR4_NotMovedByTwo(t *testing.T) {
 	if b := sends(t, s, id); b.Order != nil || fmt.Sprint(dueKinds(t, s, id)) != "[decide]" || resolution(t, s, broken) != "" {
 		t.Fatalf("%+v, %v", b, dueKinds(t, s, id))
 	}
-	c.pass(time.Second)
+	c.Pass(time.Second)
 	if st := settle(t, s, payout.SourceQuery, o.OrderNo, payout.ObsNoAnswer); st.Step.Do != payout.ActionCarryOut {
 		t.Fatalf("%+v", st)
 	}
@@ -79,12 +80,13 @@ func TestR4_NotMovedByTwo(t *testing.T) {
 	if got := resolution(t, s, broken); got != "finance not_moved: 确认过" {
 		t.Errorf("resolved: %s", got)
 	}
-	got := query[string](t, s, "SELECT CONCAT(status, ' ', approved_by, ' ', evidence, ' ', order_no, ' ', break_id = ?) FROM decisions",
+	got := storetest.Query[string](t, s,
+		"SELECT CONCAT(status, ' ', approved_by, ' ', evidence, ' ', order_no, ' ', break_id = ?) FROM decisions",
 		broken)
 	if got != "carried_out finance2 letter "+o.OrderNo+" 1" {
 		t.Error(got)
 	}
-	event := query[string](t, s, "SELECT CONCAT(event, args) FROM payment_events "+
+	event := storetest.Query[string](t, s, "SELECT CONCAT(event, args) FROM payment_events "+
 		"WHERE payment_id = ? AND source = 'operator' AND order_no = ?", id, o.OrderNo)
 	if event != `not_moved{"evidence":"letter","last":"no_answer"}` {
 		t.Error(event)
@@ -93,7 +95,8 @@ func TestR4_NotMovedByTwo(t *testing.T) {
 		t.Errorf("the retry needs two persons: %d %s", a.Status, a.Body)
 	}
 	settle(t, s, payout.SourceQuery, o.OrderNo, payout.ObsSucceeded)
-	if n := query[int](t, s, "SELECT COUNT(*) FROM breaks WHERE kind = 'late_success'"); n != 1 || statusOf(t, s, id) != payout.StatusPaid {
+	if n := storetest.Query[int](t, s, "SELECT COUNT(*) FROM breaks WHERE kind = 'late_success'"); n != 1 || statusOf(t, s,
+		id) != payout.StatusPaid {
 		t.Errorf("%d late successes, %s", n, statusOf(t, s, id))
 	}
 	verifyAudit(t, s, 4)
@@ -109,9 +112,9 @@ func TestR4_NotMovedOvertaken(t *testing.T) {
 		o := begin(t, s, id)
 		settle(t, s, payout.SourceSend, o.OrderNo, payout.ObsNoAnswer)
 		broken := aboutOrder(t, s, o.OrderNo)
-		c.pass(time.Hour)
+		c.Pass(time.Hour)
 		confirms(t, s, states(t, s, broken, payout.DecisionNotMoved))
-		c.pass(time.Second)
+		c.Pass(time.Second)
 		status := "overtaken"
 		if answer == "withdrawn" {
 			status = "withdrawn"
@@ -121,7 +124,7 @@ func TestR4_NotMovedOvertaken(t *testing.T) {
 		} else {
 			settle(t, s, payout.SourceQuery, o.OrderNo, answer)
 		}
-		got := query[string](t, s, "SELECT status FROM decisions WHERE payment_id = ?", id)
+		got := storetest.Query[string](t, s, "SELECT status FROM decisions WHERE payment_id = ?", id)
 		if statusOf(t, s, id) != want || got != status || resolution(t, s, broken) != "" {
 			t.Errorf("%s: %s, the decision is %s, the break resolved by %q", answer, statusOf(t, s, id), got, resolution(t, s, broken))
 		}
@@ -139,19 +142,19 @@ func TestR12_MovedByTwo(t *testing.T) {
 	if a := states(t, x.s, broken, payout.DecisionMoved); a.Status != 409 {
 		t.Fatalf("nothing shows it: %d %s", a.Status, a.Body)
 	}
-	x.add(o.Op, o.OrderNo, "u", 100, x.s.Now())
-	x.c.pass(2 * staff.InFlightAge)
-	x.reconcile(payout.DayOf(x.s.Now(), time.UTC))
+	x.Add(o.Op, o.OrderNo, "u", 100, x.s.Now())
+	x.c.Pass(2 * staff.InFlightAge)
+	x.Reconcile(payout.DayOf(x.s.Now(), time.UTC))
 	waiting := states(t, x.s, broken, payout.DecisionMoved)
 	// The line has gone before the second person: nothing is booked, and the decision ends.
-	_, err := x.s.sql.ExecContext(t.Context(), "UPDATE statement_lines SET account = 'other'")
+	_, err := x.s.db.SQL.ExecContext(t.Context(), "UPDATE statement_lines SET account = 'other'")
 	must(t, err)
 	if a := confirms(t, x.s, waiting); a.Status != 409 || resolution(t, x.s, broken) != "" {
 		t.Fatalf("%d %s", a.Status, a.Body)
 	}
-	_, err = x.s.sql.ExecContext(t.Context(), "UPDATE statement_lines SET account = 'u'")
+	_, err = x.s.db.SQL.ExecContext(t.Context(), "UPDATE statement_lines SET account = 'u'")
 	must(t, err)
-	x.c.pass(time.Second)
+	x.c.Pass(time.Second)
 	a := confirms(t, x.s, states(t, x.s, broken, payout.DecisionMoved))
 	id := parse(t, o.OrderNo).PaymentID
 	if !strings.HasSuffix(string(a.Body), "paid") || statusOf(t, x.s, id) != payout.StatusPaid {
@@ -160,17 +163,18 @@ func TestR12_MovedByTwo(t *testing.T) {
 	if got := resolution(t, x.s, broken); got != "finance moved: 确认过" {
 		t.Errorf("resolved: %s", got)
 	}
-	if n := query[int](t, x.s, "SELECT COUNT(*) FROM transfers WHERE order_no = ? AND kind = 'paid' AND amount = 100", o.OrderNo); n != 1 {
+	if n := storetest.Query[int](t, x.s, "SELECT COUNT(*) FROM transfers WHERE order_no = ? AND kind = 'paid' AND amount = 100",
+		o.OrderNo); n != 1 {
 		t.Errorf("%d transfers", n)
 	}
-	if n := query[int](t, x.s, "SELECT COUNT(*) FROM payment_events WHERE source = 'operator' AND order_no = ?", o.OrderNo); n != 1 {
+	if n := storetest.Query[int](t, x.s, "SELECT COUNT(*) FROM payment_events WHERE source = 'operator' AND order_no = ?", o.OrderNo); n != 1 {
 		t.Errorf("%d times in the timeline", n)
 	}
-	if r := x.reconcile(payout.DayOf(x.s.Now(), time.UTC)); r.Breaks != 0 || r.Matched != r.Lines {
+	if r := x.Reconcile(payout.DayOf(x.s.Now(), time.UTC)); r.Breaks != 0 || r.Matched != r.Lines {
 		t.Errorf("%+v", r)
 	}
 	settle(t, x.s, payout.SourceQuery, o.OrderNo, payout.ObsDeclined)
-	if n := query[int](t, x.s, "SELECT COUNT(*) FROM breaks WHERE kind = 'contradiction' AND resolved_at IS NULL"); n != 1 {
+	if n := storetest.Query[int](t, x.s, "SELECT COUNT(*) FROM breaks WHERE kind = 'contradiction' AND resolved_at IS NULL"); n != 1 {
 		t.Errorf("refused later: %d breaks", n)
 	}
 }
@@ -189,9 +193,9 @@ func TestMovedAfterReject(t *testing.T) {
 	if a := states(t, x.s, broken, payout.DecisionNotMoved); a.Status != 409 {
 		t.Errorf("a charge: %d %s", a.Status, a.Body)
 	}
-	x.add(charge.Op, charge.OrderNo, p.SenderID, 100, x.s.Now())
-	x.c.pass(2 * staff.InFlightAge)
-	x.reconcile(payout.DayOf(x.s.Now(), time.UTC))
+	x.Add(charge.Op, charge.OrderNo, p.SenderID, 100, x.s.Now())
+	x.c.Pass(2 * staff.InFlightAge)
+	x.Reconcile(payout.DayOf(x.s.Now(), time.UTC))
 	confirms(t, x.s, states(t, x.s, broken, payout.DecisionMoved))
 	refund := statusOf(t, x.s, payout.ID(payout.KindRefund, p.ID, 0))
 	if refund != payout.StatusPending || statusOf(t, x.s, chargeID(p)) != payout.StatusPaid {
@@ -209,13 +213,13 @@ func TestNotMovedOfACharge(t *testing.T) {
 	o := begin(t, s, chargeID(p))
 	settle(t, s, payout.SourceSend, o.OrderNo, payout.ObsNoAnswer)
 	broken := aboutOrder(t, s, o.OrderNo)
-	c.pass(time.Hour)
+	c.Pass(time.Hour)
 	if a := states(t, s, broken, payout.DecisionNotMoved); a.Status != 409 {
 		t.Fatalf("within the memory: %d %s", a.Status, a.Body)
 	}
-	c.pass(limits.Remembers)
+	c.Pass(limits.Remembers)
 	confirms(t, s, states(t, s, broken, payout.DecisionNotMoved))
-	c.pass(time.Second)
+	c.Pass(time.Second)
 	settle(t, s, payout.SourceQuery, o.OrderNo, payout.ObsNoAnswer)
 	st, err := s.CarryOut(t.Context(), chargeID(p))
 	if err != nil || st.Status != payout.StatusFailed || st.Step.Do != payout.ActionEnd || resolution(t, s, broken) == "" {
@@ -232,9 +236,9 @@ func TestOutcomeUnknownIsResolved(t *testing.T) {
 	id := owing(t, s)
 	o := begin(t, s, id)
 	settle(t, s, payout.SourceSend, o.OrderNo, payout.ObsPending)
-	c.pass(limits.Remembers)
+	c.Pass(limits.Remembers)
 	settle(t, s, payout.SourceQuery, o.OrderNo, payout.ObsPending)
-	broken := query[int64](t, s, "SELECT id FROM breaks WHERE order_no = ? AND kind = 'outcome_unknown'", o.OrderNo)
+	broken := storetest.Query[int64](t, s, "SELECT id FROM breaks WHERE order_no = ? AND kind = 'outcome_unknown'", o.OrderNo)
 	settle(t, s, payout.SourceQuery, o.OrderNo, payout.ObsNoAnswer)
 	if got := resolution(t, s, broken); got != "" {
 		t.Errorf("resolved without an answer: %s", got)
@@ -254,7 +258,8 @@ func TestBreakWithoutOrder(t *testing.T) {
 	o := begin(t, s, id)
 	settle(t, s, payout.SourceSend, o.OrderNo, payout.ObsPending)
 	unsent, resolved := aboutOrder(t, s, payout.OrderNo(id, 2)), aboutOrder(t, s, o.OrderNo)
-	_, err := s.sql.ExecContext(t.Context(), "UPDATE breaks SET resolved_at = NOW(3), resolved_by = 'x', reason = 'y' WHERE id = ?", resolved)
+	_, err := s.db.SQL.ExecContext(t.Context(), "UPDATE breaks SET resolved_at = NOW(3), resolved_by = 'x', reason = 'y' WHERE id = ?",
+		resolved)
 	must(t, err)
 	for _, broken := range []int64{foreign, unsent, resolved} {
 		for _, kind := range []payout.DecisionKind{payout.DecisionMoved, payout.DecisionNotMoved} {

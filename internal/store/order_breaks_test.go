@@ -37,19 +37,19 @@ func TestOneBadOrderIsOneBreak(t *testing.T) {
 	today := func() payout.Day { return payout.DayOf(x.s.Now(), time.UTC) }
 
 	strange := x.owing() // three differences of one line
-	x.add(strange.Op, strange.OrderNo, "other-account", 90, x.s.Now())
+	x.Add(strange.Op, strange.OrderNo, "other-account", 90, x.s.Now())
 	other := x.owing() // a line of another operation, and none of ours
 	settle(t, x.s, payout.SourceSend, other.OrderNo, payout.ObsSucceeded)
-	x.add(payout.OpRefund, other.OrderNo, "u", 100, x.s.Now())
+	x.Add(payout.OpRefund, other.OrderNo, "u", 100, x.s.Now())
 	mismatched := x.owing() // Settle, then the statement
 	o := observation(payout.SourceSend, mismatched.OrderNo, payout.ObsSucceeded)
 	o.Amount = 99
 	_, err := x.s.Settle(t.Context(), o, mismatched.OrderNo)
 	must(t, err)
-	x.add(mismatched.Op, mismatched.OrderNo, "u", 100, x.s.Now())
-	x.c.pass(2 * staff.InFlightAge)
+	x.Add(mismatched.Op, mismatched.OrderNo, "u", 100, x.s.Now())
+	x.c.Pass(2 * staff.InFlightAge)
 	for range 2 {
-		if r := x.reconcile(today()); r.Breaks != 3 {
+		if r := x.Reconcile(today()); r.Breaks != 3 {
 			t.Errorf("%d breaks of three orders: %q", r.Breaks, x.breaks(false))
 		}
 		x.one(payout.BreakAccountDiffers, strange.OrderNo, 90, `account "other-account"`, "90 fen, requested were 100", "the payment is")
@@ -58,16 +58,16 @@ func TestOneBadOrderIsOneBreak(t *testing.T) {
 	}
 
 	// The provider corrects its statement: remaining differences stay open, the others are resolved.
-	for i, l := range x.lines[today()] {
+	for i, l := range x.Lines[today()] {
 		switch l.OrderNo {
 		case strange.OrderNo:
-			x.lines[today()][i].Account = "u"
+			x.Lines[today()][i].Account = "u"
 		case other.OrderNo:
-			x.lines[today()][i].Op = payout.OpTransfer
+			x.Lines[today()][i].Op = payout.OpTransfer
 		}
 	}
-	x.c.pass(time.Second)
-	x.reconcile(today())
+	x.c.Pass(time.Second)
+	x.Reconcile(today())
 	x.one(payout.BreakAmountDiffers, strange.OrderNo, 90)
 	x.want(x.breaks(false), "amount_differs "+strange.OrderNo, "mismatch "+mismatched.OrderNo)
 
@@ -76,7 +76,7 @@ func TestOneBadOrderIsOneBreak(t *testing.T) {
 	w := by(t, x.s, staff.Write{Owner: "li.na", Role: "finance", Route: "POST /x", Key: "k", BodyHash: "h", Reason: "they say 100"})
 	_, err = x.s.ResolveBreak(t.Context(), w, b.ID, func(staff.BreakRow) (int, []byte) { return 200, []byte("{}") })
 	must(t, err)
-	x.reconcile(today())
+	x.Reconcile(today())
 	x.want(x.breaks(false), "amount_differs "+strange.OrderNo)
 }
 
@@ -110,7 +110,7 @@ func TestMoreSevereBreakWins(t *testing.T) {
 	w := by(t, x.s, staff.Write{Owner: "li.na", Role: "finance", Route: "POST /x", Key: "k", BodyHash: "h", Reason: "seen"})
 	_, err = x.s.ResolveBreak(t.Context(), w, b.ID, func(staff.BreakRow) (int, []byte) { return 200, []byte("{}") })
 	must(t, err)
-	x.c.pass(2 * staff.InFlightAge)
-	x.reconcile(payout.DayOf(x.s.Now(), time.UTC))
+	x.c.Pass(2 * staff.InFlightAge)
+	x.Reconcile(payout.DayOf(x.s.Now(), time.UTC))
 	x.one(payout.BreakNotInStatement, o.OrderNo, 100)
 }

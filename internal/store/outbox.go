@@ -11,6 +11,7 @@ import (
 	"hongbao/internal/failpoint"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/store/mysql"
 )
 
 const (
@@ -60,15 +61,6 @@ const isDue = "(due_at <= ? OR due_at > ?)"
 // longestTurn is longer than the delay of any turn of a background job.
 const longestTurn = 2 * time.Hour
 
-type outboxRow struct {
-	PaymentID, Kind string
-	Tries           int
-	DueAt           time.Time
-	CreatedAt       time.Time
-}
-
-func (outboxRow) TableName() string { return "outbox" }
-
 // DueOutbox returns payments whose run has to be started or woken, and delays their rows so that
 // another worker does not repeat it at once. Rows that are done are deleted. Repeating a start is
 // harmless (rule R3). Errors: ErrUnavailable.
@@ -76,7 +68,7 @@ func (s *Store) DueOutbox(ctx context.Context, limit int) ([]payout.DueRun, erro
 	var out []payout.DueRun
 	err := s.inTx(ctx, failpoint.OutboxTake, func(tx tx) error {
 		out = out[:0]
-		var rows []outboxRow
+		var rows []mysql.OutboxRow
 		err := tx.Raw("SELECT payment_id, kind, tries, created_at FROM outbox WHERE "+isDue+" ORDER BY due_at LIMIT ? FOR UPDATE SKIP LOCKED",
 			tx.now, tx.now.Add(payout.LongestDelay), limit).Scan(&rows).Error
 		if err != nil {
@@ -107,11 +99,11 @@ func (s *Store) MarkOutboxStarted(ctx context.Context, d payout.DueRun) error {
 	// raw: compares tries
 	err = s.read(ctx).Exec("UPDATE outbox SET reached_at = ?, due_at = GREATEST(due_at, ?) WHERE payment_id = ? AND kind = ? AND tries = ?",
 		now, now.Add(startedPause(d.Tries, now.Sub(d.Since))), d.Payment.ID, d.Kind, d.Tries+1).Error
-	return classify(err)
+	return mysql.Classify(err)
 }
 
 // takeOutbox deletes a row that is done, and delays and reports a due one.
-func (tx tx) takeOutbox(r outboxRow) (p payout.Payment, due bool, err error) {
+func (tx tx) takeOutbox(r mysql.OutboxRow) (p payout.Payment, due bool, err error) {
 	row, attempts, err := tx.load(r.PaymentID, false)
 	if errors.Is(err, ErrNotFound) {
 		slog.Error("Outbox entry without a payment; it is delayed.", slog.String("payment_id", r.PaymentID), slog.String("kind", r.Kind))
@@ -120,19 +112,19 @@ func (tx tx) takeOutbox(r outboxRow) (p payout.Payment, due bool, err error) {
 	if err != nil {
 		return p, false, err
 	}
-	p = row.payment()
+	p = row.Payment()
 	moved, err := tx.outboxMoved(r.Kind, p, attempts)
 	if err != nil {
 		return p, false, err
 	}
 	if moved {
-		return p, false, tx.Where("payment_id = ? AND kind = ?", r.PaymentID, r.Kind).Delete(&outboxRow{}).Error
+		return p, false, tx.Where("payment_id = ? AND kind = ?", r.PaymentID, r.Kind).Delete(&mysql.OutboxRow{}).Error
 	}
 	return p, true, tx.putOff(r, outboxPause(r.Tries))
 }
 
-func (tx tx) putOff(r outboxRow, pause time.Duration) error {
-	return tx.Model(&outboxRow{}).Where("payment_id = ? AND kind = ?", r.PaymentID, r.Kind).
+func (tx tx) putOff(r mysql.OutboxRow, pause time.Duration) error {
+	return tx.Model(&mysql.OutboxRow{}).Where("payment_id = ? AND kind = ?", r.PaymentID, r.Kind).
 		Updates(map[string]any{"tries": gorm.Expr("tries + 1"), "due_at": tx.now.Add(pause)}).Error
 }
 
@@ -144,7 +136,7 @@ func (tx tx) outboxMoved(kind string, p payout.Payment, attempts []payout.Attemp
 		return p.OpenDecision == "", nil
 	case outboxFinish:
 		var status string
-		err := tx.Model(&packetRow{}).Select("status").Where("id = ?", p.PacketID).Scan(&status).Error
+		err := tx.Model(&mysql.PacketRow{}).Select("status").Where("id = ?", p.PacketID).Scan(&status).Error
 		return status == string(packet.StatusClosed) || status == string(packet.StatusRejected), err // see refundLateCharge
 	}
 	for _, a := range attempts {

@@ -9,20 +9,11 @@ import (
 	"hongbao/internal/failpoint"
 	"hongbao/internal/observe"
 	"hongbao/internal/payout"
+	"hongbao/internal/store/report"
+	"hongbao/internal/store/storetest"
 )
 
-func due(t testing.TB, s *Store, limit int) []string {
-	t.Helper()
-	rows, err := s.DueOutbox(t.Context(), limit)
-	must(t, err)
-	ids := make([]string, len(rows))
-	for i, r := range rows {
-		ids[i] = r.Payment.ID
-	}
-	return ids
-}
-
-func failedPayment(t testing.TB, s *Store) string {
+func failedPayment(t testing.TB, s *testStore) string {
 	t.Helper()
 	id := owing(t, s)
 	fail(t, s, id)
@@ -50,11 +41,11 @@ func TestDueOutbox(t *testing.T) {
 		if got := outboxPause(try); got != want || try > 0 && got < outboxPause(try-1) {
 			t.Errorf("pause %d is %v, want %v", try, got, want)
 		}
-		c.pass(want - 100*time.Millisecond)
+		c.Pass(want - 100*time.Millisecond)
 		if got := due(t, s, 10); len(got) != 0 {
 			t.Fatalf("try %d: due %v before its pause was over", try, got)
 		}
-		c.pass(200 * time.Millisecond)
+		c.Pass(200 * time.Millisecond)
 		rows, err := s.DueOutbox(t.Context(), 10)
 		if err != nil || len(rows) != 2 || rows[0].Tries != try+1 {
 			t.Fatalf("try %d: %+v, %v", try, rows, err)
@@ -62,11 +53,11 @@ func TestDueOutbox(t *testing.T) {
 	}
 	settle(t, s, payout.SourceQuery, payout.OrderNo(a, 1), payout.ObsDeclined)
 	begin(t, s, a)
-	c.pass(time.Minute)
+	c.Pass(time.Minute)
 	if got := due(t, s, 10); !slices.Equal(got, []string{b}) {
 		t.Errorf("due %v, want %s", got, b)
 	}
-	if n := query[int](t, s, "SELECT COUNT(*) FROM outbox WHERE payment_id = ?", a); n != 0 {
+	if n := storetest.Query[int](t, s, "SELECT COUNT(*) FROM outbox WHERE payment_id = ?", a); n != 0 {
 		t.Error("the row of a payment that has moved is still there")
 	}
 }
@@ -78,20 +69,20 @@ func TestMarkOutboxStarted(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(t)
 	ctx := t.Context()
-	reader := NewHealthReader(s)
+	reader := report.NewHealthReader(s.Source)
 	outbox := func() observe.Backlog {
 		t.Helper()
-		v := newHealthReader()
+		v := storetest.NewSnapshot()
 		must(t, reader.Read(ctx, v))
 		return v.Outbox
 	}
 	held, lost := failedPayment(t, s), failedPayment(t, s)
 	decide(t, s, held)
 	decide(t, s, lost)
-	since := c.now()
+	since := c.Now()
 	woken := map[string]int{}
 	var last time.Time
-	for c.now().Sub(since) < 4*time.Hour {
+	for c.Now().Sub(since) < 4*time.Hour {
 		rows, err := s.DueOutbox(ctx, 10)
 		must(t, err)
 		for _, d := range rows {
@@ -99,14 +90,14 @@ func TestMarkOutboxStarted(t *testing.T) {
 			if d.Payment.ID != held {
 				continue
 			}
-			age, paused := c.now().Sub(since), c.now().Sub(last)
+			age, paused := c.Now().Sub(since), c.Now().Sub(last)
 			if most := max(5*time.Second, age/15) + 5*time.Second; !last.IsZero() && paused > min(most, startedCap+5*time.Second) {
 				t.Fatalf("after %v its run was not woken for %v", age, paused)
 			}
-			last = c.now()
+			last = c.Now()
 			must(t, s.MarkOutboxStarted(ctx, d))
 		}
-		c.pass(5 * time.Second)
+		c.Pass(5 * time.Second)
 	}
 	if woken[held] < 60 || woken[held] > 200 || woken[lost] < 2500 {
 		t.Errorf("a started run was woken %d times, one that could not be started %d times", woken[held], woken[lost])
@@ -116,15 +107,15 @@ func TestMarkOutboxStarted(t *testing.T) {
 	}
 	settle(t, s, payout.SourceQuery, payout.OrderNo(lost, 1), payout.ObsDeclined)
 	begin(t, s, lost)
-	c.pass(5 * time.Second)
+	c.Pass(5 * time.Second)
 	due(t, s, 10) // it has moved
 	if got := outbox(); got.Waiting != 0 || !got.Oldest.IsZero() {
 		t.Errorf("waiting: %+v, of a run that was reached", got)
 	}
 	// The dispatcher is down: the row is due and stays.
-	c.pass(startedCap + time.Minute)
-	if got := outbox(); got.Waiting != 1 || c.now().Sub(got.Oldest) < time.Minute || c.now().Sub(got.Oldest) > startedCap+time.Minute {
-		t.Errorf("waiting: %+v at %v", got, c.now())
+	c.Pass(startedCap + time.Minute)
+	if got := outbox(); got.Waiting != 1 || c.Now().Sub(got.Oldest) < time.Minute || c.Now().Sub(got.Oldest) > startedCap+time.Minute {
+		t.Errorf("waiting: %+v at %v", got, c.Now())
 	}
 	// A rewritten row is due at once; the start recorded before does not delay it.
 	rows, err := s.DueOutbox(ctx, 10)
@@ -169,7 +160,7 @@ func TestDueOutboxOfManyWorkers(t *testing.T) {
 		t.Errorf("%d rows handed out, want each of %d once", len(all), n)
 	}
 	// A row locked by another worker is skipped.
-	c.pass(time.Minute)
+	c.Pass(time.Minute)
 	must(t, s.inTx(t.Context(), failpoint.Administration, func(tx tx) error {
 		if err := tx.Exec("SELECT * FROM outbox WHERE payment_id = ? FOR UPDATE", payoutID(p, 0)).Error; err != nil {
 			return err
@@ -189,7 +180,7 @@ func TestR12_NotificationMovesNothing(t *testing.T) {
 	id := owing(t, s)
 	o := begin(t, s, id)
 	settle(t, s, payout.SourceSend, o.OrderNo, payout.ObsPending)
-	c.pass(time.Millisecond)
+	c.Pass(time.Millisecond)
 	before, err := s.Payment(ctx, id)
 	must(t, err)
 	unchanged := func(what string) {
@@ -217,7 +208,7 @@ func TestR12_NotificationMovesNothing(t *testing.T) {
 			t.Errorf("%s: due %v", name, got)
 		}
 	}
-	if n := query[int](t, s, "SELECT COUNT(*) FROM notifications WHERE NOT known"); n != 6 {
+	if n := storetest.Query[int](t, s, "SELECT COUNT(*) FROM notifications WHERE NOT known"); n != 6 {
 		t.Errorf("%d unknown notifications stored", n)
 	}
 	for _, err := range together(6, func(int) error {
@@ -235,7 +226,7 @@ func TestR12_NotificationMovesNothing(t *testing.T) {
 	}
 	// The query settles it; the outbox row is done, and a repeated event requests nothing.
 	settle(t, s, payout.SourceQuery, o.OrderNo, payout.ObsSucceeded)
-	c.pass(time.Minute)
+	c.Pass(time.Minute)
 	if got := due(t, s, 10); len(got) != 0 {
 		t.Errorf("due %v after the query", got)
 	}
@@ -266,7 +257,7 @@ func TestNotificationsAndOutboxAtOnce(t *testing.T) {
 	id := owing(t, s)
 	o := begin(t, s, id)
 	for round := range 15 {
-		c.pass(time.Minute)
+		c.Pass(time.Minute)
 		for _, err := range together(3, func(i int) error {
 			switch i {
 			case 0:
@@ -280,8 +271,8 @@ func TestNotificationsAndOutboxAtOnce(t *testing.T) {
 		}) {
 			must(t, err)
 		}
-		c.pass(time.Minute)
-		wanted := query[bool](t, s, "SELECT ask_wanted_at IS NOT NULL FROM attempts WHERE order_no = ?", o.OrderNo)
+		c.Pass(time.Minute)
+		wanted := storetest.Query[bool](t, s, "SELECT ask_wanted_at IS NOT NULL FROM attempts WHERE order_no = ?", o.OrderNo)
 		if got := due(t, s, 10); wanted != slices.Contains(got, id) {
 			t.Fatalf("round %d: query wanted %t, due %v", round, wanted, got)
 		}
@@ -296,18 +287,18 @@ func TestNotificationOvertakesAnAnswer(t *testing.T) {
 	id := owing(t, s)
 	o := begin(t, s, id)
 	answer := observation(payout.SourceQuery, o.OrderNo, payout.ObsSucceeded)
-	answer.StartedAt, answer.EndedAt = c.now(), c.now()
-	c.pass(time.Second)
-	begun := c.now()
-	c.pass(time.Second)
+	answer.StartedAt, answer.EndedAt = c.Now(), c.Now()
+	c.Pass(time.Second)
+	begun := c.Now()
+	c.Pass(time.Second)
 	must(t, s.RecordNotification(t.Context(), adapter, "e1", o.OrderNo, nil))
-	s.adjust = func(time.Time) time.Time { return begun }
+	s.db.Adjust = func(time.Time) time.Time { return begun }
 	st, err := s.Settle(t.Context(), answer, o.OrderNo)
 	must(t, err)
 	if st.Status != payout.StatusPaid || st.Step.Do != payout.ActionQuery {
 		t.Errorf("after the answer: %+v", st)
 	}
-	if !query[bool](t, s, "SELECT ask_wanted_at IS NOT NULL FROM attempts WHERE order_no = ?", o.OrderNo) {
+	if !storetest.Query[bool](t, s, "SELECT ask_wanted_at IS NOT NULL FROM attempts WHERE order_no = ?", o.OrderNo) {
 		t.Error("the notification requested no query")
 	}
 }
@@ -319,7 +310,7 @@ func TestQuarantine(t *testing.T) {
 		must(t, s.Quarantine(t.Context(), 3, "1-1", map[string]any{"claim": "\xff", "n": 1}, "bad \xff"))
 	}
 	must(t, s.Quarantine(t.Context(), 3, "1-2", map[string]any{"cannot": func() {}}, "cannot be encoded"))
-	if n := query[int](t, s, "SELECT COUNT(*) FROM quarantine"); n != 2 {
+	if n := storetest.Query[int](t, s, "SELECT COUNT(*) FROM quarantine"); n != 2 {
 		t.Errorf("%d entries", n)
 	}
 }
@@ -330,14 +321,14 @@ func TestOutboxRowWithoutPayment(t *testing.T) {
 	s, c := newStore(t)
 	id := owing(t, s)
 	fail(t, s, id)
-	must(t, s.db.Exec("INSERT INTO outbox (payment_id, kind, due_at, created_at) VALUES ('p-nobody', 'begin', ?, ?)",
-		c.now().Add(-time.Minute), c.now()).Error)
+	must(t, s.db.Gorm.Exec("INSERT INTO outbox (payment_id, kind, due_at, created_at) VALUES ('p-nobody', 'begin', ?, ?)",
+		c.Now().Add(-time.Minute), c.Now()).Error)
 	decide(t, s, id)
 	due, err := s.DueOutbox(t.Context(), 10)
 	if err != nil || len(due) != 1 || due[0].Payment.ID != id {
 		t.Errorf("%+v, %v", due, err)
 	}
-	c.pass(outboxPause(0))
+	c.Pass(outboxPause(0))
 	if due, err = s.DueOutbox(t.Context(), 10); err != nil || len(due) != 1 {
 		t.Errorf("%+v, %v", due, err)
 	}

@@ -2,11 +2,9 @@ package store
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"gorm.io/gorm"
 
@@ -14,103 +12,8 @@ import (
 	"hongbao/internal/money"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/store/mysql"
 )
-
-type packetRow struct {
-	ID             string `gorm:"primaryKey"`
-	AppID          string
-	SenderID       string
-	Currency       string
-	TotalAmount    int64
-	ShareCount     int
-	Split          string
-	MinShare       int64
-	MaxShare       int64
-	Greeting       string
-	GroupID        *string
-	Metadata       []byte
-	Eligible       []byte
-	EligibleCount  int
-	BodyHash       string
-	Commitment     string
-	SealedSeed     []byte
-	Status         string
-	CloseReason    *string
-	FailureCode    *string
-	FailureMessage *string
-	FirstStatus    *int
-	FirstRequestID *string
-	CreatedAt      time.Time
-	OpensAt        time.Time
-	ExpiresAt      time.Time
-	BooksClosedAt  *time.Time
-	Remainder      *int64
-	ClosedAt       *time.Time
-	UpdatedAt      time.Time
-	ClaimedCount   *int
-	BestShare      *int
-	LastShare      *int
-	Tickets        bool
-	OneWin         bool
-	ChargeProvider string
-	PayoutProvider string
-}
-
-func (packetRow) TableName() string { return "packets" }
-
-func newPacketRow(p packet.Packet, sealed []byte, eligible []string, now time.Time) (packetRow, error) {
-	meta, err := json.Marshal(p.Metadata)
-	if err != nil {
-		return packetRow{}, fmt.Errorf("encode metadata: %w", err)
-	}
-	var list []byte
-	if eligible != nil {
-		if list, err = json.Marshal(eligible); err != nil {
-			return packetRow{}, fmt.Errorf("encode eligible list: %w", err)
-		}
-	}
-	return packetRow{
-		ID: p.ID, AppID: p.App, SenderID: p.SenderID, Currency: p.Currency, TotalAmount: int64(p.TotalAmount), ShareCount: p.ShareCount,
-		Split: string(p.Split), MinShare: int64(p.MinShare), MaxShare: int64(p.MaxShare), Greeting: p.Greeting, GroupID: p.GroupID,
-		Metadata: meta, Eligible: list, EligibleCount: p.EligibleCount, Tickets: p.Tickets, OneWin: p.OneWin, BodyHash: p.BodyHash,
-		Commitment: p.Commitment, SealedSeed: sealed, Status: string(packet.StatusFunding), CreatedAt: p.CreatedAt.UTC(),
-		OpensAt: p.OpensAt.UTC(), ExpiresAt: p.ExpiresAt.UTC(), UpdatedAt: now,
-		ChargeProvider: p.ChargeProvider, PayoutProvider: p.PayoutProvider,
-	}, nil
-}
-
-func (r packetRow) record() (packet.Record, error) {
-	rec := packet.Record{
-		Packet: packet.Packet{
-			ID: r.ID, App: r.AppID, SenderID: r.SenderID, Currency: r.Currency, TotalAmount: money.Fen(r.TotalAmount), ShareCount: r.ShareCount,
-			Split: packet.SplitMode(r.Split), MinShare: money.Fen(r.MinShare), MaxShare: money.Fen(r.MaxShare), Greeting: r.Greeting,
-			GroupID: r.GroupID, Tickets: r.Tickets, OneWin: r.OneWin, BodyHash: r.BodyHash, Commitment: r.Commitment, CreatedAt: r.CreatedAt.UTC(),
-			OpensAt: r.OpensAt.UTC(), ExpiresAt: r.ExpiresAt.UTC(), EligibleCount: r.EligibleCount,
-			ChargeProvider: r.ChargeProvider, PayoutProvider: r.PayoutProvider,
-		},
-		Stored: packet.Status(r.Status), Reason: packet.CloseReason(orEmpty(r.CloseReason)), SealedSeed: r.SealedSeed,
-		BooksClosedAt: orZero(r.BooksClosedAt), ClosedAt: orZero(r.ClosedAt),
-	}
-	if r.Remainder != nil && r.ClaimedCount != nil {
-		rec.Remainder, rec.BestShare = money.Fen(*r.Remainder), r.BestShare
-		rec.ClaimedCount, rec.ClaimedAmount = *r.ClaimedCount, rec.TotalAmount-rec.Remainder
-	}
-	if r.FailureCode != nil {
-		rec.Failure = &packet.Failure{Code: *r.FailureCode, Message: orEmpty(r.FailureMessage)}
-	}
-	if r.FirstStatus != nil {
-		rec.First = &packet.FirstAnswer{HTTPStatus: *r.FirstStatus, RequestID: orEmpty(r.FirstRequestID)}
-	}
-	if err := json.Unmarshal(r.Metadata, &rec.Metadata); err != nil {
-		return rec, fmt.Errorf("packet %s: metadata: %w", r.ID, err)
-	}
-	if r.Eligible != nil {
-		if err := json.Unmarshal(r.Eligible, &rec.Eligible); err != nil {
-			return rec, fmt.Errorf("packet %s: eligible list: %w", r.ID, err)
-		}
-	}
-	return rec, nil
-}
 
 // RecordPacket inserts the packet row in status funding and its pending charge, in one transaction.
 // A repeat with the same body hash changes nothing. A missing list with EligibleCount > 0 means that
@@ -120,11 +23,11 @@ func (r packetRow) record() (packet.Record, error) {
 func (s *Store) RecordPacket(ctx context.Context, p packet.Packet, sealedSeed []byte, eligible []string) (packet.Status, error) {
 	status := packet.StatusFunding
 	err := s.inTx(ctx, failpoint.CreateRecord, func(tx tx) error {
-		row, err := newPacketRow(p, sealedSeed, eligible, tx.now)
+		row, err := mysql.NewPacketRow(p, sealedSeed, eligible, tx.now)
 		if err != nil {
 			return err
 		}
-		var old packetRow
+		var old mysql.PacketRow
 		switch err := tx.Where("id = ?", p.ID).Take(&old).Error; {
 		case err == nil:
 			if old.BodyHash != p.BodyHash {
@@ -149,7 +52,7 @@ func (s *Store) RecordPacket(ctx context.Context, p packet.Packet, sealedSeed []
 		}
 		return tx.insertPayment(charge)
 	})
-	if duplicate(err) { // a concurrent run wrote the same row
+	if mysql.Duplicate(err) { // a concurrent run wrote the same row
 		rec, rerr := s.Packet(ctx, p.ID)
 		if rerr != nil {
 			return "", rerr
@@ -256,7 +159,7 @@ func (tx tx) chargeIs(id string, wanted ...payout.Status) error {
 }
 
 func (tx tx) chargeStatus(packetID string, lock bool) (payout.Status, error) {
-	var row paymentRow
+	var row mysql.PaymentRow
 	err := tx.locking(lock).Select("id", "status").Where("id = ?", payout.ID(payout.KindCharge, packetID, 0)).Limit(1).Find(&row).Error
 	return payout.Status(row.Status), err
 }
@@ -267,7 +170,7 @@ func (tx tx) movePacket(id string, from, to packet.Status, set map[string]any) e
 	for k, v := range set {
 		values[k] = v
 	}
-	res := tx.Model(&packetRow{}).Where("id = ? AND status = ?", id, string(from)).Updates(values)
+	res := tx.Model(&mysql.PacketRow{}).Where("id = ? AND status = ?", id, string(from)).Updates(values)
 	if res.Error != nil {
 		return res.Error
 	}
@@ -277,8 +180,8 @@ func (tx tx) movePacket(id string, from, to packet.Status, set map[string]any) e
 	return nil
 }
 
-func (tx tx) lockPacket(id string) (packetRow, error) {
-	var row packetRow
+func (tx tx) lockPacket(id string) (mysql.PacketRow, error) {
+	var row mysql.PacketRow
 	if err := tx.Raw("SELECT * FROM packets WHERE id = ? FOR UPDATE", id).Scan(&row).Error; err != nil {
 		return row, err
 	}
@@ -302,14 +205,14 @@ func (s *Store) RejectPacket(ctx context.Context, id string, f packet.Failure) e
 		if err != nil {
 			return err
 		}
-		if why := orEmpty(charge.FailureCode); charge.Status != string(payout.StatusFailed) || why != clipCode(f.Code) {
+		if why := mysql.OrEmpty(charge.FailureCode); charge.Status != string(payout.StatusFailed) || why != mysql.ClipCode(f.Code) {
 			return fmt.Errorf("packet %s: charge is %s %q, not failed %q: %w", id, charge.Status, why, f.Code, ErrMoved)
 		}
 		if err := tx.allow(payout.ActionEndUnopened, aboutCharge(id)); err != nil {
 			return err
 		}
 		return tx.movePacket(id, packet.StatusFunding, packet.StatusRejected,
-			map[string]any{"failure_code": clipCode(f.Code), "failure_message": clip(f.Message, messageLen)})
+			map[string]any{"failure_code": mysql.ClipCode(f.Code), "failure_message": mysql.Clip(f.Message, mysql.MessageLen)})
 	})
 }
 
@@ -407,7 +310,7 @@ func (s *Store) FinishPacket(ctx context.Context, id string, first *packet.First
 		}
 		if *row.Remainder > 0 {
 			var status string
-			err := tx.Model(&paymentRow{}).Select("status").Where("id = ?", payout.ID(payout.KindRefund, id, 0)).Scan(&status).Error
+			err := tx.Model(&mysql.PaymentRow{}).Select("status").Where("id = ?", payout.ID(payout.KindRefund, id, 0)).Scan(&status).Error
 			if err != nil {
 				return err
 			}
@@ -428,10 +331,10 @@ func (s *Store) FinishPacket(ctx context.Context, id string, first *packet.First
 // PacketProviders returns the names of a packet's providers: of its charge and refunds, and of its
 // payouts. Errors: ErrNotFound, ErrUnavailable.
 func (s *Store) PacketProviders(ctx context.Context, id string) (charge, payouts string, err error) {
-	var row packetRow
+	var row mysql.PacketRow
 	err = s.read(ctx).Select("id, charge_provider, payout_provider").Where("id = ?", id).Limit(1).Find(&row).Error
 	if err == nil && row.ID == "" {
 		return "", "", fmt.Errorf("packet %s: %w", id, ErrNotFound)
 	}
-	return row.ChargeProvider, row.PayoutProvider, classify(err)
+	return row.ChargeProvider, row.PayoutProvider, mysql.Classify(err)
 }

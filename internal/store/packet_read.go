@@ -9,8 +9,7 @@ import (
 	"hongbao/internal/failpoint"
 	"hongbao/internal/money"
 	"hongbao/internal/packet"
-	"hongbao/internal/payout"
-	"hongbao/internal/staff"
+	"hongbao/internal/store/mysql"
 )
 
 // Packet reads a packet with its claimed sums. Errors: ErrNotFound, ErrUnavailable.
@@ -25,20 +24,20 @@ func (s *Store) Packet(ctx context.Context, id string) (packet.Record, error) {
 // PacketRow is Packet without the sums that have to be counted while the books are open: claims and
 // best luck. Its cost does not grow with the packet. Errors: ErrNotFound, ErrUnavailable.
 func (s *Store) PacketRow(ctx context.Context, id string) (packet.Record, error) {
-	var row packetRow
+	var row mysql.PacketRow
 	if err := s.read(ctx).Where("id = ?", id).Limit(1).Find(&row).Error; err != nil {
-		return packet.Record{}, classify(err)
+		return packet.Record{}, mysql.Classify(err)
 	}
 	if row.ID == "" {
 		return packet.Record{}, fmt.Errorf("packet %s: %w", id, ErrNotFound)
 	}
-	rec, err := row.record()
+	rec, err := row.Record()
 	if err != nil {
 		return rec, err
 	}
-	refunded, err := s.refunded(ctx, []string{id})
+	refunded, err := mysql.Refunded(s.read(ctx), []string{id})
 	rec.RefundedAmount = refunded[id]
-	return rec, err
+	return rec, mysql.Classify(err)
 }
 
 // countClaims fills in the claimed sums of a packet with open books by reading every claim. Once all
@@ -52,63 +51,48 @@ func (s *Store) countClaims(ctx context.Context, rec *packet.Record) error {
 	var last *int
 	err := s.read(ctx).Raw("SELECT MAX(share_index) FROM claims WHERE packet_id = ? AND kind = 'share'", rec.ID).Scan(&last).Error
 	if err != nil || last == nil {
-		return classify(err)
+		return mysql.Classify(err)
 	}
 	err = s.read(ctx).Raw("SELECT COUNT(*) AS n, COALESCE(SUM(amount), 0) AS sum FROM shares WHERE packet_id = ? AND share_index <= ? AND "+
 		"user_id IS NOT NULL",
 		rec.ID, *last).Scan(&claimed).Error
 	if err != nil {
-		return classify(err)
+		return mysql.Classify(err)
 	}
 	rec.ClaimedCount, rec.ClaimedAmount = claimed.N, money.Fen(claimed.Sum)
 	if claimed.N == rec.ShareCount {
 		rec.BestShare, err = bestShare(s.read(ctx), rec.ID)
 	}
-	return classify(err)
-}
-
-// refunded sums the final refunds of packets.
-func (s *Store) refunded(ctx context.Context, ids []string) (map[string]money.Fen, error) {
-	var refunds []struct {
-		PacketID string
-		Sum      int64
-	}
-	err := s.read(ctx).Raw("SELECT packet_id, SUM(amount) AS sum FROM payments WHERE packet_id IN ? AND kind = 'r' AND status IN ('paid', "+
-		"'paid_outside') GROUP BY packet_id", ids).Scan(&refunds).Error
-	out := map[string]money.Fen{}
-	for _, r := range refunds {
-		out[r.PacketID] = money.Fen(r.Sum)
-	}
-	return out, classify(err)
+	return mysql.Classify(err)
 }
 
 // Claim reads a user's recorded claim, or without one the share conflict (rule R10); both have the
 // acknowledged amount. Errors: ErrNotFound, ErrUnavailable.
 func (s *Store) Claim(ctx context.Context, packetID, userID string) (packet.ClaimWithPayout, error) {
-	var rows []paidClaimRow
+	var rows []mysql.PaidClaimRow
 	err := s.read(ctx).Raw(`SELECT c.*, y.status FROM claims c LEFT JOIN payments y ON y.id = c.payment_id
 		WHERE c.packet_id = ? AND c.kind IN ('share', 'conflict') AND c.user_id = ? ORDER BY c.kind = 'conflict' LIMIT 1`, packetID,
 		userID).Scan(&rows).Error
 	if err != nil {
-		return packet.ClaimWithPayout{}, classify(err)
+		return packet.ClaimWithPayout{}, mysql.Classify(err)
 	}
 	if len(rows) == 0 {
 		return packet.ClaimWithPayout{}, fmt.Errorf("claim of packet %s: %w", packetID, ErrNotFound)
 	}
-	return rows[0].withPayout(), nil
+	return rows[0].WithPayout(), nil
 }
 
 // RecordedUsers returns which of the users have a recorded claim or a share conflict, as
 // CountRecordedClaims counts them. Errors: ErrUnavailable.
 func (s *Store) RecordedUsers(ctx context.Context, packetID string, users []string) (map[string]bool, error) {
 	var ids []string
-	err := s.read(ctx).Model(&claimRow{}).Where("packet_id = ? AND kind IN ('share', 'conflict') AND user_id IN ?", packetID, users).
+	err := s.read(ctx).Model(&mysql.ClaimRow{}).Where("packet_id = ? AND kind IN ('share', 'conflict') AND user_id IN ?", packetID, users).
 		Pluck("user_id", &ids).Error
 	out := make(map[string]bool, len(ids))
 	for _, id := range ids {
 		out[id] = true
 	}
-	return out, classify(err)
+	return out, mysql.Classify(err)
 }
 
 // RecordedClaims returns what MySQL has about the users of claims of one packet. Errors: ErrUnavailable.
@@ -117,28 +101,28 @@ func (s *Store) RecordedClaims(ctx context.Context, packetID string, claims []pa
 	for i, c := range claims {
 		users[i], indexes[i] = c.UserID, c.ShareIndex
 	}
-	var rows []claimRow
+	var rows []mysql.ClaimRow
 	err := s.read(ctx).Select("user_id", "share_index", "kind").
 		Where("packet_id = ? AND kind IN ('share', 'conflict') AND user_id IN ?", packetID, users).Find(&rows).Error
 	if err != nil {
-		return packet.Recorded{}, classify(err)
+		return packet.Recorded{}, mysql.Classify(err)
 	}
 	out, conflicts := packet.Recorded{Claims: make([]packet.RecordedClaim, len(rows))}, false
 	for i, r := range rows {
-		out.Claims[i] = packet.RecordedClaim{UserID: r.UserID, ShareIndex: r.ShareIndex, Conflict: r.Kind == claimConflict}
+		out.Claims[i] = packet.RecordedClaim{UserID: r.UserID, ShareIndex: r.ShareIndex, Conflict: r.Kind == mysql.ClaimConflict}
 		conflicts = conflicts || out.Claims[i].Conflict
 	}
 	if conflicts {
 		err = s.read(ctx).Model(&shareRow{}).Where("packet_id = ? AND share_index IN ? AND user_id IS NOT NULL", packetID, indexes).
 			Pluck("share_index", &out.Taken).Error
 	}
-	return out, classify(err)
+	return out, mysql.Classify(err)
 }
 
 // SaveFirstAnswer stores the first answer to the create request of a packet, unless one is stored.
 // Repeatable. Errors: ErrUnavailable.
 func (s *Store) SaveFirstAnswer(ctx context.Context, id string, first packet.FirstAnswer) error {
-	return classify(s.read(ctx).Exec("UPDATE packets SET first_status = ?, first_request_id = ? WHERE id = ? AND first_status IS NULL",
+	return mysql.Classify(s.read(ctx).Exec("UPDATE packets SET first_status = ?, first_request_id = ? WHERE id = ? AND first_status IS NULL",
 		first.HTTPStatus, first.RequestID, id).Error)
 }
 
@@ -151,23 +135,6 @@ func (s *Store) Quarantine(ctx context.Context, lane int, entryID string, fields
 	return s.inTx(ctx, failpoint.RelayQuarantine, func(tx tx) error {
 		return tx.Exec("INSERT INTO quarantine (lane, entry_id, content, error, created_at) VALUES (?, ?, ?, ?, ?) ON DUPLICATE KEY UPDATE "+
 			"error = VALUES(error)",
-			lane, entryID, content, clip(strings.ToValidUTF8(cause, "?"), 500), tx.now).Error
+			lane, entryID, content, mysql.Clip(strings.ToValidUTF8(cause, "?"), 500), tx.now).Error
 	})
-}
-
-// PayoutSums counts and adds up the payouts of a packet by status. It reads each of them. Errors:
-// ErrUnavailable.
-func (s *Store) PayoutSums(ctx context.Context, packetID string) (map[payout.Status]staff.Sum, error) {
-	var rows []struct {
-		Status string
-		N      int64
-		Sum    int64
-	}
-	err := s.read(ctx).Raw(`SELECT status, COUNT(*) AS n, SUM(amount) AS sum FROM payments FORCE INDEX (payments_packet)
-		WHERE packet_id = ? AND kind = 'p' GROUP BY status`, packetID).Scan(&rows).Error
-	out := make(map[payout.Status]staff.Sum, len(rows))
-	for _, r := range rows {
-		out[payout.Status(r.Status)] = staff.Sum{Count: r.N, Amount: money.Fen(r.Sum)}
-	}
-	return out, classify(err)
 }

@@ -11,6 +11,7 @@ import (
 	"hongbao/internal/money"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/store/storetest"
 )
 
 func TestRecordPacket(t *testing.T) {
@@ -56,7 +57,7 @@ func TestRecordPacket(t *testing.T) {
 		t.Errorf("other body: %v", err)
 	}
 	open(t, s, samplePacket(5, 1))
-	if n := query[int](t, s, "SELECT COUNT(*) FROM payments WHERE packet_id = ?", p.ID); n != 1 {
+	if n := storetest.Query[int](t, s, "SELECT COUNT(*) FROM payments WHERE packet_id = ?", p.ID); n != 1 {
 		t.Errorf("%d charges", n)
 	}
 	if _, err := s.Packet(t.Context(), newID()); !errors.Is(err, ErrNotFound) {
@@ -81,7 +82,7 @@ func TestRecordPacketAtOnce(t *testing.T) {
 	}) {
 		must(t, err)
 	}
-	if n := query[int](t, s, "SELECT COUNT(*) FROM payments"); n != 1 {
+	if n := storetest.Query[int](t, s, "SELECT COUNT(*) FROM payments"); n != 1 {
 		t.Errorf("%d charges", n)
 	}
 	rec, err := s.Packet(t.Context(), p.ID)
@@ -113,8 +114,8 @@ func TestFund(t *testing.T) {
 	}) {
 		must(t, err)
 	}
-	if n, sum := query[int](t, s, "SELECT COUNT(*) FROM shares WHERE packet_id = ?", p.ID),
-		query[int](t, s, "SELECT SUM(amount) FROM shares WHERE packet_id = ?", p.ID); n != 3 || sum != 1000 {
+	if n, sum := storetest.Query[int](t, s, "SELECT COUNT(*) FROM shares WHERE packet_id = ?", p.ID),
+		storetest.Query[int](t, s, "SELECT SUM(amount) FROM shares WHERE packet_id = ?", p.ID); n != 3 || sum != 1000 {
 		t.Errorf("%d shares of %d fen", n, sum)
 	}
 	_, err = s.Fund(ctx, newID(), nil)
@@ -268,7 +269,7 @@ func TestClosing(t *testing.T) {
 			t.Fatal(rem, err)
 		}
 	}
-	if n := query[int](t, s, "SELECT COUNT(*) FROM outbox WHERE payment_id = ? AND kind = 'begin'", refundID(p)); n != 1 {
+	if n := storetest.Query[int](t, s, "SELECT COUNT(*) FROM outbox WHERE payment_id = ? AND kind = 'begin'", refundID(p)); n != 1 {
 		t.Errorf("%d outbox rows", n)
 	}
 	if closed, err := s.FinishPacket(ctx, p.ID, nil); err != nil || closed {
@@ -384,7 +385,7 @@ func TestR6_CloseOnce(t *testing.T) {
 }
 
 // balanced compares the packet's ledger with its balances that are not zero, except the provider's.
-func balanced(t testing.TB, s *Store, p packet.Packet, want map[payout.Account]money.Fen) {
+func balanced(t testing.TB, s *testStore, p packet.Packet, want map[payout.Account]money.Fen) {
 	t.Helper()
 	b, err := s.Balances(t.Context(), p.ID)
 	must(t, err)

@@ -8,73 +8,12 @@ import (
 	"gorm.io/gorm"
 
 	"hongbao/internal/failpoint"
-	"hongbao/internal/money"
 	"hongbao/internal/payout"
+	"hongbao/internal/store/mysql"
 )
 
-type paymentRow struct {
-	ID                string `gorm:"primaryKey"`
-	Kind              string
-	PacketID          string
-	AppID             string
-	UserID            string
-	ShareIndex        int
-	Account           string
-	Amount            int64
-	Currency          string
-	Remark            string
-	Provider          string
-	ProviderAccount   string
-	Status            string
-	Version           int
-	Attempt           int
-	OrderNo           *string
-	DecidedAt         *time.Time
-	Deciding          string
-	NeedsSecondPerson bool
-	FailureCode       *string
-	FailureMessage    *string
-	CreatedAt         time.Time
-	UpdatedAt         time.Time
-	SettledAt         *time.Time
-}
-
-func (paymentRow) TableName() string { return "payments" }
-
-func newPaymentRow(p payout.Payment) paymentRow {
-	row := paymentRow{
-		ID: p.ID, Kind: string(p.Kind), PacketID: p.PacketID, AppID: p.App, UserID: p.UserID, ShareIndex: p.ShareIndex, Account: p.Account,
-		Amount: int64(p.Amount), Currency: p.Currency, Remark: p.Remark, Provider: p.Provider, ProviderAccount: p.ProviderAccount,
-		Status: string(p.Status), Attempt: p.Attempt,
-		DecidedAt: optTime(p.DecidedAt), Deciding: string(p.OpenDecision), NeedsSecondPerson: p.NeedsSecondPerson,
-		CreatedAt: p.CreatedAt.UTC(), UpdatedAt: p.UpdatedAt.UTC(),
-	}
-	if p.Attempt > 0 {
-		row.OrderNo = optString(payout.OrderNo(p.ID, p.Attempt))
-	}
-	if p.Failure != nil {
-		row.FailureCode, row.FailureMessage = optString(clipCode(p.Failure.Code)), optString(clip(p.Failure.Message, messageLen))
-	}
-	return row
-}
-
-func (r paymentRow) payment() payout.Payment {
-	p := payout.Payment{
-		ID: r.ID, Kind: payout.Kind(r.Kind[0]), PacketID: r.PacketID, App: r.AppID, UserID: r.UserID, ShareIndex: r.ShareIndex,
-		Account: r.Account, Amount: money.Fen(r.Amount), Currency: r.Currency, Remark: r.Remark, Provider: r.Provider,
-		ProviderAccount: r.ProviderAccount,
-		Status:          payout.Status(r.Status), Attempt: r.Attempt, DecidedAt: orZero(r.DecidedAt),
-		OpenDecision: payout.DecisionKind(r.Deciding), NeedsSecondPerson: r.NeedsSecondPerson,
-		CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(),
-	}
-	if r.FailureCode != nil {
-		p.Failure = payout.FailureOf(p.Kind, *r.FailureCode, orEmpty(r.FailureMessage))
-	}
-	return p
-}
-
 func (tx tx) insertPayment(p payout.Payment) error {
-	row := newPaymentRow(p)
+	row := mysql.NewPaymentRow(p)
 	if !p.Status.Open() {
 		row.SettledAt = &tx.now
 	}
@@ -83,14 +22,14 @@ func (tx tx) insertPayment(p payout.Payment) error {
 
 // casPayment and casBoth are the only writers of payments.status. They succeed only while the row has the
 // status and version read before. casBoth writes an attempt of the payment by the same statement.
-func (tx tx) casPayment(old paymentRow, p payout.Payment) error {
+func (tx tx) casPayment(old mysql.PaymentRow, p payout.Payment) error {
 	set := append(tx.paymentColumns(old, p), old.ID, old.Status, old.Version)
 	// raw: compare-and-set
 	return swapped(tx.Exec(`UPDATE payments SET `+setPayment+` WHERE id = ? AND status = ? AND version = ?`, set...), p)
 }
 
-func (tx tx) casBoth(old paymentRow, p payout.Payment, a payout.Attempt) error {
-	r := newAttemptRow(a)
+func (tx tx) casBoth(old mysql.PaymentRow, p payout.Payment, a payout.Attempt) error {
+	r := mysql.NewAttemptRow(a)
 	set := append(tx.paymentColumns(old, p), r.Sends, r.Asks, r.NotedUntil, r.OpenUntil, r.Statement, r.Refused, r.Booked, r.ReturnBooked,
 		r.NextAction, r.NextAt, r.AskedAt, r.AskWantedAt, r.Forgotten, r.Consented, r.Observed, r.Code, r.Message, r.ProviderRef, r.Token,
 		r.StartedAt, r.AskUntil, r.EndedAt, r.OrderNo, old.ID, old.Status, old.Version)
@@ -106,8 +45,8 @@ const setPayment = `payments.status = ?, payments.version = payments.version + 1
 	payments.decided_at = ?, payments.deciding = ?, payments.needs_second_person = ?, payments.failure_code = ?,
 	payments.failure_message = ?, payments.updated_at = ?, payments.settled_at = ?, payments.provider_account = ?`
 
-func (tx tx) paymentColumns(old paymentRow, p payout.Payment) []any {
-	row := newPaymentRow(p)
+func (tx tx) paymentColumns(old mysql.PaymentRow, p payout.Payment) []any {
+	row := mysql.NewPaymentRow(p)
 	var settled *time.Time
 	if !p.Status.Open() {
 		settled = old.SettledAt
@@ -128,71 +67,11 @@ func swapped(res *gorm.DB, p payout.Payment) error {
 	return res.Error
 }
 
-type attemptRow struct {
-	OrderNo      string `gorm:"primaryKey"`
-	PaymentID    string
-	No           int
-	Op           string
-	Request      []byte
-	Sends        int
-	Asks         int
-	NotedUntil   *time.Time
-	OpenUntil    *time.Time
-	Statement    string
-	Refused      bool
-	Booked       bool
-	ReturnBooked bool
-	NextAction   string
-	NextAt       *time.Time
-	AskedAt      *time.Time
-	AskWantedAt  *time.Time
-	Forgotten    bool
-	Consented    string
-	Observed     string
-	Code         string
-	Message      string
-	ProviderRef  string
-	Token        string
-	StartedAt    time.Time
-	AskUntil     time.Time
-	EndedAt      *time.Time
-}
-
-func (attemptRow) TableName() string { return "attempts" }
-
-func newAttemptRow(a payout.Attempt) attemptRow {
-	return attemptRow{
-		OrderNo: a.OrderNo, PaymentID: a.PaymentID, No: a.No, Op: string(a.Op), Request: a.Request, Sends: a.Sends, Asks: a.Queries,
-		NotedUntil: optTime(a.CurrentSendUntil), OpenUntil: optTime(a.EarlierSendsUntil), Statement: string(a.Statement), Refused: a.Refused,
-		Booked:       a.Booked,
-		ReturnBooked: a.ReturnBooked, NextAction: string(a.Next), NextAt: optTime(a.NextAt), AskedAt: optTime(a.QueriedAt),
-		AskWantedAt: optTime(a.QueryWantedAt), Forgotten: a.Forgotten, Consented: string(a.Consented),
-		Observed: a.ObservedIDs, Code: clipCode(a.Code),
-		Message:     clip(a.Message, messageLen),
-		ProviderRef: clipKey(a.ProviderRef, refLen), Token: a.Token, StartedAt: a.StartedAt.UTC(), AskUntil: a.QueryUntil.UTC(),
-		EndedAt: optTime(a.EndedAt),
-	}
-}
-
-func (r attemptRow) attempt() payout.Attempt {
-	return payout.Attempt{
-		OrderNo: r.OrderNo, PaymentID: r.PaymentID, No: r.No, Op: payout.Op(r.Op), Request: r.Request, Sends: r.Sends, Queries: r.Asks,
-		CurrentSendUntil: orZero(r.NotedUntil), EarlierSendsUntil: orZero(r.OpenUntil), Statement: payout.ObservationKind(r.Statement),
-		Refused: r.Refused,
-		Booked:  r.Booked, ReturnBooked: r.ReturnBooked, Next: payout.Action(r.NextAction), NextAt: orZero(r.NextAt),
-		QueriedAt:     orZero(r.AskedAt),
-		QueryWantedAt: orZero(r.AskWantedAt), Forgotten: r.Forgotten, Consented: payout.ObservationKind(r.Consented),
-		ObservedIDs: r.Observed, Code: r.Code, Message: r.Message,
-		ProviderRef: r.ProviderRef,
-		Token:       r.Token, StartedAt: r.StartedAt.UTC(), QueryUntil: r.AskUntil.UTC(), EndedAt: orZero(r.EndedAt),
-	}
-}
-
 // load reads a payment and its attempts in ascending order. lock locks their rows: every writer of a
 // payment or its attempts locks it first. Times written by a clock ahead are read as now; with lock they
 // are stored so.
-func (tx tx) load(id string, lock bool) (paymentRow, []payout.Attempt, error) {
-	row, attempts, _, err := tx.loadStored(id, lock)
+func (tx tx) load(id string, lock bool) (mysql.PaymentRow, []payout.Attempt, error) {
+	row, attempts, _, err := mysql.LoadPayment(tx.DB, id, lock)
 	if err != nil {
 		return row, attempts, err
 	}
@@ -200,32 +79,32 @@ func (tx tx) load(id string, lock bool) (paymentRow, []payout.Attempt, error) {
 }
 
 // clamp reads times that a clock ahead has written as now; store: it stores them so.
-func (tx tx) clamp(row paymentRow, attempts []payout.Attempt, store bool) (paymentRow, []payout.Attempt, error) {
-	p := row.payment()
+func (tx tx) clamp(row mysql.PaymentRow, attempts []payout.Attempt, store bool) (mysql.PaymentRow, []payout.Attempt, error) {
+	p := row.Payment()
 	if !payout.ClampFutureTimes(&p, attempts, tx.now) {
 		return row, attempts, nil
 	}
-	row.UpdatedAt, row.DecidedAt = p.UpdatedAt, optTime(p.DecidedAt)
+	row.UpdatedAt, row.DecidedAt = p.UpdatedAt, mysql.OptTime(p.DecidedAt)
 	if !store {
 		return row, attempts, nil
 	}
 	for _, a := range attempts {
-		arow := newAttemptRow(a)
+		arow := mysql.NewAttemptRow(a)
 		if err := tx.Save(&arow).Error; err != nil {
 			return row, attempts, err
 		}
 	}
-	return row, attempts, tx.Model(&paymentRow{}).Where("id = ?", row.ID).
+	return row, attempts, tx.Model(&mysql.PaymentRow{}).Where("id = ?", row.ID).
 		Updates(map[string]any{"updated_at": row.UpdatedAt, "decided_at": row.DecidedAt}).Error
 }
 
 // inPaymentTx runs fn in a transaction whose first statement locks and reads a payment and its attempts.
 func (s *Store) inPaymentTx(ctx context.Context, id string, step failpoint.Step,
-	fn func(tx tx, row paymentRow, attempts []payout.Attempt) error) error {
-	var row paymentRow
+	fn func(tx tx, row mysql.PaymentRow, attempts []payout.Attempt) error) error {
+	var row mysql.PaymentRow
 	var attempts []payout.Attempt
 	read := func(tx tx) (now time.Time, err error) {
-		row, attempts, now, err = tx.loadStored(id, true)
+		row, attempts, now, err = mysql.LoadPayment(tx.DB, id, true)
 		return now, err
 	}
 	return s.inTxAfter(ctx, step, read, func(tx tx) error {
@@ -237,46 +116,13 @@ func (s *Store) inPaymentTx(ctx context.Context, id string, step failpoint.Step,
 	})
 }
 
-// selectPayment reads a payment with its attempts, and MySQL's time.
-const selectPayment = `SELECT UTC_TIMESTAMP(6) AS read_at, p.*, a.order_no AS a_order_no, a.payment_id AS a_payment_id, a.no AS a_no,
-	a.op AS a_op, a.request AS a_request, a.sends AS a_sends, a.asks AS a_asks, a.noted_until AS a_noted_until, a.open_until AS a_open_until,
-	a.statement AS a_statement, a.refused AS a_refused, a.booked AS a_booked, a.return_booked AS a_return_booked,
-	a.next_action AS a_next_action, a.next_at AS a_next_at, a.asked_at AS a_asked_at, a.ask_wanted_at AS a_ask_wanted_at,
-	a.forgotten AS a_forgotten, a.consented AS a_consented, a.observed AS a_observed, a.code AS a_code, a.message AS a_message,
-	a.provider_ref AS a_provider_ref, a.token AS a_token, a.started_at AS a_started_at, a.ask_until AS a_ask_until, a.ended_at AS a_ended_at
-	FROM payments p LEFT JOIN attempts a ON a.payment_id = p.id WHERE p.id = ? ORDER BY a.no`
-
-func (tx tx) loadStored(id string, lock bool) (row paymentRow, attempts []payout.Attempt, now time.Time, err error) {
-	var rows []struct {
-		Payment paymentRow `gorm:"embedded"`
-		Stored  attemptRow `gorm:"embedded;embeddedPrefix:a_"`
-		Now     time.Time  `gorm:"column:read_at"`
-	}
-	query := selectPayment
-	if lock {
-		query += " FOR UPDATE"
-	}
-	if err := tx.Raw(query, id).Scan(&rows).Error; err != nil { // raw: JOIN
-		return row, nil, now, err
-	}
-	if len(rows) == 0 {
-		return row, nil, now, fmt.Errorf("payment %s: %w", id, ErrNotFound)
-	}
-	for _, r := range rows {
-		if r.Stored.OrderNo != "" {
-			attempts = append(attempts, r.Stored.attempt())
-		}
-	}
-	return rows[0].Payment, attempts, rows[0].Now, nil
-}
-
 // state returns the program counter, with the failure as stored: Temporal refuses a longer code,
 // which is a search attribute, and the run would never end.
 func (tx tx) state(p payout.Payment, attempts []payout.Attempt) payout.State {
 	st := payout.State{PaymentID: p.ID, Status: p.Status, Step: payout.NextDue(p, attempts, tx.now), Clock: tx.now}
 	if p.Failure != nil {
 		f := *p.Failure
-		f.Code, f.Message = clipCode(f.Code), clip(f.Message, messageLen)
+		f.Code, f.Message = mysql.ClipCode(f.Code), mysql.Clip(f.Message, mysql.MessageLen)
 		st.Failure = &f
 	}
 	return st
@@ -285,13 +131,13 @@ func (tx tx) state(p payout.Payment, attempts []payout.Attempt) payout.State {
 // PaymentState reads the program counter of a payment (rule R3). Errors: ErrNotFound, ErrUnavailable.
 func (s *Store) PaymentState(ctx context.Context, id string) (payout.State, error) {
 	t := tx{DB: s.read(ctx)}
-	row, attempts, now, err := t.loadStored(id, false)
+	row, attempts, now, err := mysql.LoadPayment(t.DB, id, false)
 	if err != nil {
-		return payout.State{}, classify(err)
+		return payout.State{}, mysql.Classify(err)
 	}
-	t.now = s.adjust(now)
+	t.now = s.db.Adjust(now)
 	row, attempts, err = t.clamp(row, attempts, false)
-	return t.state(row.payment(), attempts), classify(err)
+	return t.state(row.Payment(), attempts), mysql.Classify(err)
 }
 
 // BeginQuery returns MySQL's time before a query of an order. Errors: payout.ErrWrongProvider when
@@ -301,12 +147,12 @@ func (s *Store) BeginQuery(ctx context.Context, orderNo string, by payout.Adapte
 	if err != nil {
 		return now, err
 	}
-	var row paymentRow
+	var row mysql.PaymentRow
 	err = s.read(ctx).Raw("SELECT p.* FROM payments p JOIN attempts a ON a.payment_id = p.id WHERE a.order_no = ?", orderNo).Scan(&row).Error
 	if err != nil || row.ID == "" { // no such order: Settle returns the error
-		return now, classify(err)
+		return now, mysql.Classify(err)
 	}
-	p := row.payment()
+	p := row.Payment()
 	return now, by.Assign(&p)
 }
 
@@ -315,7 +161,7 @@ func (tx tx) stateOf(id string) (payout.State, error) {
 	if err != nil {
 		return payout.State{}, err
 	}
-	return tx.state(row.payment(), attempts), nil
+	return tx.state(row.Payment(), attempts), nil
 }
 
 // BeginSend records a send before it goes out (rules R3 to R5). It chooses the order number, stores
@@ -327,9 +173,9 @@ func (s *Store) BeginSend(ctx context.Context, id string, limits payout.Limits, 
 	payout.SendStart, error) {
 	var out payout.SendStart
 	step := failpoint.ForPayment(id, failpoint.ChargeBegin, failpoint.PayoutBegin, failpoint.RefundBegin)
-	err := s.inPaymentTx(ctx, id, step, func(tx tx, row paymentRow, attempts []payout.Attempt) error {
+	err := s.inPaymentTx(ctx, id, step, func(tx tx, row mysql.PaymentRow, attempts []payout.Attempt) error {
 		out = payout.SendStart{}
-		p := row.payment()
+		p := row.Payment()
 		if err := limits.Adapter.Assign(&p); err != nil {
 			return err
 		}
@@ -369,11 +215,11 @@ func (s *Store) BeginSend(ctx context.Context, id string, limits payout.Limits, 
 }
 
 // writeSend writes a recorded send; the first one of a number inserts its attempt.
-func (tx tx) writeSend(row paymentRow, p payout.Payment, a payout.Attempt) error {
+func (tx tx) writeSend(row mysql.PaymentRow, p payout.Payment, a payout.Attempt) error {
 	if a.Sends > 1 {
 		return tx.casBoth(row, p, a)
 	}
-	arow := newAttemptRow(a)
+	arow := mysql.NewAttemptRow(a)
 	if err := tx.Create(&arow).Error; err != nil {
 		return err
 	}
@@ -401,7 +247,7 @@ func orderOf(a payout.Attempt) *payout.Order {
 
 // refuseSend leaves a payment that may not be sent as it is. It moves one back to unknown when a
 // decision or an expired order number left it at a send.
-func (tx tx) refuseSend(row paymentRow, p payout.Payment, attempts []payout.Attempt, out *payout.SendStart) error {
+func (tx tx) refuseSend(row mysql.PaymentRow, p payout.Payment, attempts []payout.Attempt, out *payout.SendStart) error {
 	step := payout.NextDue(p, attempts, tx.now)
 	if step.Do == payout.ActionSend && len(attempts) > 0 {
 		cur := &attempts[len(attempts)-1]
@@ -432,11 +278,11 @@ func (s *Store) Settle(ctx context.Context, o payout.Observation, asked string) 
 	}
 	var out payout.State
 	step := failpoint.ForPayment(asked, failpoint.ChargeSettle, failpoint.PayoutSettle, failpoint.RefundSettle)
-	err = s.inPaymentTx(ctx, parts.PaymentID, step, func(tx tx, row paymentRow, attempts []payout.Attempt) error {
+	err = s.inPaymentTx(ctx, parts.PaymentID, step, func(tx tx, row mysql.PaymentRow, attempts []payout.Attempt) error {
 		if parts.Attempt < 1 || parts.Attempt > len(attempts) {
 			return fmt.Errorf("attempt %s: %w", asked, ErrNotFound)
 		}
-		p, a := row.payment(), attempts[parts.Attempt-1]
+		p, a := row.Payment(), attempts[parts.Attempt-1]
 		if err := o.Adapter.Assign(&p); err != nil {
 			return err
 		}
@@ -457,7 +303,7 @@ func (s *Store) Settle(ctx context.Context, o payout.Observation, asked string) 
 	return out, err
 }
 
-func (tx tx) writeSettlement(row paymentRow, set payout.Settlement) error {
+func (tx tx) writeSettlement(row mysql.PaymentRow, set payout.Settlement) error {
 	if err := tx.casBoth(row, set.Payment, set.Attempt); err != nil {
 		return err
 	}
@@ -487,4 +333,16 @@ func (tx tx) writeSettlement(row paymentRow, set payout.Settlement) error {
 		}
 	}
 	return tx.addEvent(row.ID, set.Event)
+}
+
+// PaymentRow reads the payment row alone. Errors: ErrNotFound, ErrUnavailable.
+func (s *Store) PaymentRow(ctx context.Context, id string) (payout.Payment, error) {
+	var row mysql.PaymentRow
+	if err := s.read(ctx).Where("id = ?", id).Limit(1).Find(&row).Error; err != nil {
+		return payout.Payment{}, mysql.Classify(err)
+	}
+	if row.ID == "" {
+		return payout.Payment{}, fmt.Errorf("payment %s: %w", id, ErrNotFound)
+	}
+	return row.Payment(), nil
 }

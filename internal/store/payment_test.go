@@ -12,15 +12,9 @@ import (
 	"hongbao/internal/failpoint"
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
+	"hongbao/internal/store/mysql"
+	"hongbao/internal/store/storetest"
 )
-
-// owing is the payout id of an open packet's only share, claimed.
-func owing(t testing.TB, s *Store) string {
-	t.Helper()
-	p := funded(t, s, 100, 1)
-	claim(t, s, p, 0, "u")
-	return payoutID(p, 0)
-}
 
 func parse(t testing.TB, no string) payout.Parts {
 	t.Helper()
@@ -107,21 +101,21 @@ func TestAttemptSurvivesItsRow(t *testing.T) {
 	// The table checks that the order number is its payment's and that the operation is known.
 	want.PaymentID = payoutID(samplePacket(100, 1), 0)
 	want.OrderNo, want.Op = payout.OrderNo(want.PaymentID, want.No), payout.OpTransfer
-	row := newAttemptRow(want)
-	must(t, s.db.Create(&row).Error)
-	var back attemptRow
-	must(t, s.db.Raw("SELECT * FROM attempts WHERE order_no = ?", want.OrderNo).Scan(&back).Error)
-	if got := back.attempt(); !reflect.DeepEqual(got, want) {
+	row := mysql.NewAttemptRow(want)
+	must(t, s.db.Gorm.Create(&row).Error)
+	var back mysql.AttemptRow
+	must(t, s.db.Gorm.Raw("SELECT * FROM attempts WHERE order_no = ?", want.OrderNo).Scan(&back).Error)
+	if got := back.Attempt(); !reflect.DeepEqual(got, want) {
 		t.Errorf("read   %+v\nwrote %+v", got, want)
 	}
 	zero := payoutID(samplePacket(100, 1), 0)
 	want = payout.Attempt{OrderNo: payout.OrderNo(zero, 1), PaymentID: zero, No: 1, Op: payout.OpTransfer, Sends: 1, Request: []byte{},
 		StartedAt: at, QueryUntil: at}
-	row = newAttemptRow(want)
-	must(t, s.db.Create(&row).Error)
-	back = attemptRow{}
-	must(t, s.db.Raw("SELECT * FROM attempts WHERE order_no = ?", want.OrderNo).Scan(&back).Error)
-	if got := back.attempt(); !reflect.DeepEqual(got, want) {
+	row = mysql.NewAttemptRow(want)
+	must(t, s.db.Gorm.Create(&row).Error)
+	back = mysql.AttemptRow{}
+	must(t, s.db.Gorm.Raw("SELECT * FROM attempts WHERE order_no = ?", want.OrderNo).Scan(&back).Error)
+	if got := back.Attempt(); !reflect.DeepEqual(got, want) {
 		t.Errorf("read   %+v\nwrote %+v", got, want)
 	}
 }
@@ -185,17 +179,17 @@ func TestR3_RowIsTheProgramCounter(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				c.pass(time.Second) // what is due later becomes due
+				c.Pass(time.Second) // what is due later becomes due
 				switch st.Step.Do {
 				case payout.ActionEnd:
 					return nil
 				case payout.ActionSend:
-					noted := c.now()
+					noted := c.Now()
 					b, err := s.BeginSend(ctx, id, limits, encode)
 					if err != nil {
 						return err
 					}
-					if b.Order == nil || c.now().Sub(noted) >= payout.LeaveWithin {
+					if b.Order == nil || c.Now().Sub(noted) >= payout.LeaveWithin {
 						continue // nothing is recorded, or it is too late to leave
 					}
 					mu.Lock()
@@ -234,15 +228,15 @@ func TestR3_RowIsTheProgramCounter(t *testing.T) {
 		if len(moved) != 1 {
 			t.Errorf("moved under %v", moved)
 		}
-		noted := query[int](t, s, "SELECT SUM(sends) FROM attempts WHERE payment_id = ?", id)
-		asked := query[int](t, s, "SELECT COUNT(*) FROM payment_events WHERE payment_id = ? AND outcome = 'never_received'", id)
+		noted := storetest.Query[int](t, s, "SELECT SUM(sends) FROM attempts WHERE payment_id = ?", id)
+		asked := storetest.Query[int](t, s, "SELECT COUNT(*) FROM payment_events WHERE payment_id = ? AND outcome = 'never_received'", id)
 		if noted > 1+asked || sends > noted {
 			t.Errorf("%d sends recorded and %d made after %d never-received answers", noted, sends, asked)
 		}
 		if st, err := s.PaymentState(ctx, id); err != nil || st.Status != payout.StatusPaid {
 			t.Errorf("%+v, %v", st, err)
 		}
-		if n := query[int](t, s, "SELECT COUNT(*) FROM transfers WHERE kind = 'paid' AND order_no LIKE CONCAT(?, '%')", id); n != 1 {
+		if n := storetest.Query[int](t, s, "SELECT COUNT(*) FROM transfers WHERE kind = 'paid' AND order_no LIKE CONCAT(?, '%')", id); n != 1 {
 			t.Errorf("%d payments in the ledger", n)
 		}
 	}
@@ -265,7 +259,7 @@ func TestR5_NothingIsSentPastAskUntil(t *testing.T) {
 			if st := settle(t, s, payout.SourceQuery, one.Order.OrderNo, payout.ObsNeverReceived); st.Step.Do != payout.ActionSend {
 				t.Fatalf("%+v", st)
 			}
-			c.pass(tc.later)
+			c.Pass(tc.later)
 			b, err := s.BeginSend(t.Context(), id, forgetful, encode)
 			if err != nil || (b.Order != nil) != tc.sent || !tc.sent && b.State.Step.Do != payout.ActionQuery {
 				t.Errorf("%+v, %v", b, err)
@@ -338,26 +332,26 @@ func TestCasRefusesMovedRows(t *testing.T) {
 	s, _ := newStore(t)
 	ctx := t.Context()
 	id := owing(t, s)
-	old, _, _, err := tx{DB: s.read(ctx)}.loadStored(id, false)
+	old, _, _, err := mysql.LoadPayment(s.read(ctx), id, false)
 	must(t, err)
 	o := begin(t, s, id)
-	p := old.payment()
+	p := old.Payment()
 	p.Status = payout.StatusSending
 	err = s.inTx(ctx, failpoint.Administration, func(tx tx) error { return tx.casPayment(old, p) })
 	wantErr(t, err, ErrMoved)
 	// The same status, but another version.
-	old, _, _, err = tx{DB: s.read(ctx)}.loadStored(id, false)
+	old, _, _, err = mysql.LoadPayment(s.read(ctx), id, false)
 	must(t, err)
 	settle(t, s, payout.SourceQuery, o.OrderNo, payout.ObsPending)
-	err = s.inTx(ctx, failpoint.Administration, func(tx tx) error { return tx.casPayment(old, old.payment()) })
+	err = s.inTx(ctx, failpoint.Administration, func(tx tx) error { return tx.casPayment(old, old.Payment()) })
 	wantErr(t, err, ErrMoved)
-	_, attempts, _, err := tx{DB: s.read(ctx)}.loadStored(id, false)
+	_, attempts, _, err := mysql.LoadPayment(s.read(ctx), id, false)
 	must(t, err)
 	stale := attempts[0]
 	stale.Statement = payout.ObsSucceeded
-	err = s.inTx(ctx, failpoint.Administration, func(tx tx) error { return tx.casBoth(old, old.payment(), stale) })
+	err = s.inTx(ctx, failpoint.Administration, func(tx tx) error { return tx.casBoth(old, old.Payment(), stale) })
 	wantErr(t, err, ErrMoved)
-	_, after, _, err := tx{DB: s.read(ctx)}.loadStored(id, false)
+	_, after, _, err := mysql.LoadPayment(s.read(ctx), id, false)
 	must(t, err)
 	if after[0].Statement != payout.ObsPending {
 		t.Errorf("the attempt was written: %s", after[0].Statement)
@@ -381,10 +375,10 @@ func TestR4_UnansweredRepeatIsNotRefused(t *testing.T) {
 	decide(t, s, id)
 	settle(t, s, payout.SourceQuery, o.OrderNo, payout.ObsNeverReceived)
 	const refused = "SELECT refused FROM attempts WHERE order_no = ?"
-	if !query[bool](t, s, refused, o.OrderNo) {
+	if !storetest.Query[bool](t, s, refused, o.OrderNo) {
 		t.Fatal("the first send was not refused")
 	}
-	if again := begin(t, s, id); again.OrderNo != o.OrderNo || again.Send != 2 || query[bool](t, s, refused, o.OrderNo) {
+	if again := begin(t, s, id); again.OrderNo != o.OrderNo || again.Send != 2 || storetest.Query[bool](t, s, refused, o.OrderNo) {
 		t.Errorf("sent %+v, the row is refused", again)
 	}
 	if st := settle(t, s, payout.SourceQuery, o.OrderNo, payout.ObsNeverReceived); st.Status != payout.StatusUnknown ||

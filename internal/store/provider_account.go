@@ -6,6 +6,7 @@ import (
 
 	"hongbao/internal/failpoint"
 	"hongbao/internal/payout"
+	"hongbao/internal/store/mysql"
 )
 
 type providerAccountRow struct {
@@ -41,7 +42,7 @@ func (s *Store) BindProvider(ctx context.Context, kind string, a payout.Adapter)
 func (s *Store) ProviderAccount(ctx context.Context, name string) (payout.Adapter, error) {
 	var row providerAccountRow
 	err := s.read(ctx).Where("provider = ?", name).Limit(1).Find(&row).Error
-	return payout.Adapter{Provider: row.Provider, Account: row.ProviderAccount}, classify(err)
+	return payout.Adapter{Provider: row.Provider, Account: row.ProviderAccount}, mysql.Classify(err)
 }
 
 // checkAdapter refuses an adapter with another account than the one of its name.

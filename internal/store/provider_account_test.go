@@ -6,6 +6,7 @@ import (
 
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/store/storetest"
 )
 
 // others are adapters that must not affect what adapter has sent.
@@ -24,13 +25,14 @@ func TestPaymentOfAnotherProvider(t *testing.T) {
 	o := begin(t, s, id)
 	settle(t, s, payout.SourceSend, o.OrderNo, payout.ObsNoAnswer)
 	settle(t, s, payout.SourceQuery, o.OrderNo, payout.ObsNeverReceived)
-	c.pass(time.Hour) // every send has landed, and a repeat is due
+	c.Pass(time.Hour) // every send has landed, and a repeat is due
 	settle(t, s, payout.SourceQuery, o.OrderNo, payout.ObsNeverReceived)
 	row := func() [2]string {
 		return [2]string{
-			query[string](t, s, "SELECT CONCAT_WS(' ', provider, provider_account, status, version, attempt, updated_at) FROM payments "+
+			storetest.Query[string](t, s, "SELECT CONCAT_WS(' ', provider, provider_account, status, version, attempt, updated_at) FROM payments "+
 				"WHERE id = ?", id),
-			query[string](t, s, "SELECT CONCAT_WS(' ', sends, asks, next_action, statement, ask_wanted_at) FROM attempts WHERE order_no = ?",
+			storetest.Query[string](t, s,
+				"SELECT CONCAT_WS(' ', sends, asks, next_action, statement, ask_wanted_at) FROM attempts WHERE order_no = ?",
 				o.OrderNo)}
 	}
 	before := row()
@@ -67,7 +69,7 @@ func TestAccountIsStoredByTheFirstSend(t *testing.T) {
 	s, c := newStore(t)
 	ctx := t.Context()
 	account := func(id string) string {
-		return query[string](t, s, "SELECT CONCAT_WS('/', provider, provider_account) FROM payments WHERE id = ?", id)
+		return storetest.Query[string](t, s, "SELECT CONCAT_WS('/', provider, provider_account) FROM payments WHERE id = ?", id)
 	}
 	mine := provider + "/" + adapter.Account
 	p := funded(t, s, 1000, 4)
@@ -86,13 +88,13 @@ func TestAccountIsStoredByTheFirstSend(t *testing.T) {
 	if err != nil || b.Order == nil || account(payoutID(p, 1)) != mine {
 		t.Errorf("claim paid at once: %+v, %v: %q", b, err, account(payoutID(p, 1)))
 	}
-	must(t, s.db.Exec("UPDATE payments SET provider_account = 'before' WHERE id = ?", chargeID(p)).Error)
+	must(t, s.db.Gorm.Exec("UPDATE payments SET provider_account = 'before' WHERE id = ?", chargeID(p)).Error)
 	agreed(t, s, payoutID(p, 0), payout.DecisionRequest{Kind: payout.DecisionCancel})
-	c.pass(time.Minute)
+	c.Pass(time.Minute)
 	settle(t, s, payout.SourceQuery, payout.OrderNo(payoutID(p, 0), 1), payout.ObsDeclined)
-	must(t, errOnly(s.CarryOut(ctx, payoutID(p, 0))))
-	must(t, errOnly(s.BeginClosing(ctx, p.ID, packet.CloseExpired)))
-	must(t, errOnly(s.CloseBooks(ctx, p.ID)))
+	must(t, storetest.ErrOnly(s.CarryOut(ctx, payoutID(p, 0))))
+	must(t, storetest.ErrOnly(s.BeginClosing(ctx, p.ID, packet.CloseExpired)))
+	must(t, storetest.ErrOnly(s.CloseBooks(ctx, p.ID)))
 	for what, id := range map[string]string{"remainder": refundID(p), "cancel": payout.ID(payout.KindRefund, p.ID, 1)} {
 		if got := account(id); got != provider+"/before" {
 			t.Errorf("refund of the %s: %q", what, got)
@@ -129,7 +131,7 @@ func TestAccountAtTheProvider(t *testing.T) {
 		}
 		b, err := s.BeginClaim(ctx, claimOf(p, 1, "qian"), other, encode)
 		wantErr(t, err, payout.ErrWrongProvider)
-		if n := query[int](t, s, "SELECT COUNT(*) FROM claims WHERE user_id = 'qian'"); n != 0 || b.Order != nil {
+		if n := storetest.Query[int](t, s, "SELECT COUNT(*) FROM claims WHERE user_id = 'qian'"); n != 0 || b.Order != nil {
 			t.Errorf("%s: claim recorded: %+v", name, b)
 		}
 	}
@@ -159,7 +161,7 @@ func TestStatementOfAnotherProvider(t *testing.T) {
 		_, _, err := x.s.TakeReturnWatchTurn(ctx, by, time.Second)
 		wantErr(t, err, payout.ErrWrongProvider)
 	}
-	if n := query[int](t, x.s, "SELECT (SELECT COUNT(*) FROM statement_lines) + (SELECT COUNT(*) FROM statements)"); n != 0 {
+	if n := storetest.Query[int](t, x.s, "SELECT (SELECT COUNT(*) FROM statement_lines) + (SELECT COUNT(*) FROM statements)"); n != 0 {
 		t.Errorf("%d rows of another provider's statement", n)
 	}
 	must(t, x.s.SaveStatement(ctx, asked.ID, adapter, day, lines))

@@ -10,9 +10,10 @@ import (
 
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
+	"hongbao/internal/store/storetest"
 )
 
-func holding(t testing.TB, s *Store, who, key, reason string, hold bool) staff.Write {
+func holding(t testing.TB, s *testStore, who, key, reason string, hold bool) staff.Write {
 	action := "release"
 	if hold {
 		action = "hold"
@@ -28,7 +29,7 @@ func renderProvider(p staff.ProviderState) (int, []byte) {
 	return 200, fmt.Appendf(nil, "%s held by %s: %s", p.Name, p.Hold.By, p.Hold.Reason)
 }
 
-func setHold(t testing.TB, s *Store, who, key, reason string, hold bool) staff.Answer {
+func setHold(t testing.TB, s *testStore, who, key, reason string, hold bool) staff.Answer {
 	t.Helper()
 	a, err := s.HoldProvider(t.Context(), holding(t, s, who, key, reason, hold), provider, hold, renderProvider)
 	must(t, err)
@@ -53,7 +54,7 @@ func TestHoldProvider(t *testing.T) {
 		t.Fatalf("held: %+v %v", state, err)
 	}
 	since := state.Hold.Since
-	c.pass(time.Hour)
+	c.Pass(time.Hour)
 	t.Run("replay", func(t *testing.T) {
 		if a := setHold(t, s, "ann", "k1", "对账不平", true); !a.Replayed || !bytes.Equal(a.Body, first.Body) {
 			t.Errorf("%+v", a)
@@ -79,7 +80,7 @@ func TestHoldProvider(t *testing.T) {
 		if err != nil || now.Hold != nil || now.ReleasedAt.IsZero() {
 			t.Errorf("%+v %v", now, err)
 		}
-		c.pass(time.Hour)
+		c.Pass(time.Hour)
 		setHold(t, s, "ann", "k4", "again", false)
 		if again, err := s.ProviderState(ctx, provider); err != nil || !again.ReleasedAt.Equal(now.ReleasedAt) {
 			t.Errorf("a release of what is not held moved %+v to %+v, %v", now, again, err)
@@ -87,8 +88,9 @@ func TestHoldProvider(t *testing.T) {
 	})
 	t.Run("audit", func(t *testing.T) {
 		verifyAudit(t, s, 4)
-		got := query[string](t, s, "SELECT GROUP_CONCAT(CONCAT(actor, ' ', action, ' ', reason) ORDER BY seq SEPARATOR '; ') FROM audit WHERE "+
-			"subject = 'provider/sandbox'")
+		got := storetest.Query[string](t, s,
+			"SELECT GROUP_CONCAT(CONCAT(actor, ' ', action, ' ', reason) ORDER BY seq SEPARATOR '; ') FROM audit WHERE "+
+				"subject = 'provider/sandbox'")
 		if want := "ann hold 对账不平; bob hold me too; bob release solved; ann release again"; got != want {
 			t.Errorf("audit says %q, want %q", got, want)
 		}
@@ -151,7 +153,7 @@ func TestHoldStopsSends(t *testing.T) {
 			t.Fatalf("while held: %+v", b)
 		}
 	}
-	if n := query[int](t, s, "SELECT COUNT(*) FROM attempts WHERE payment_id = '"+payoutID(p, 1)+"'"); n != 0 || encoded != 0 {
+	if n := storetest.Query[int](t, s, "SELECT COUNT(*) FROM attempts WHERE payment_id = '"+payoutID(p, 1)+"'"); n != 0 || encoded != 0 {
 		t.Errorf("%d attempts, %d requests encoded", n, encoded)
 	}
 	// Its order number is queried, and not sent again under the hold.

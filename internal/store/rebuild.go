@@ -9,6 +9,7 @@ import (
 	"hongbao/internal/fence"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/store/mysql"
 )
 
 type rebuildRow struct {
@@ -37,7 +38,7 @@ func (r rebuildRow) rebuild() fence.Rebuild {
 		ID: r.ID, Lane: r.Lane, From: r.FromEpoch, Epoch: r.Epoch, Reason: fence.LaneReason(r.Reason), Holder: r.Holder,
 		Acked:     fence.LanePosition{Lane: r.Lane, Epoch: r.FromEpoch, Seq: r.Seen, Grabs: r.SeenGrabs},
 		Found:     fence.LanePosition{Lane: r.Lane, Epoch: r.FromEpoch, Seq: r.Found, Grabs: r.FoundGrabs},
-		StartedAt: r.StartedAt.UTC(), EndedAt: orZero(r.EndedAt),
+		StartedAt: r.StartedAt.UTC(), EndedAt: mysql.OrZero(r.EndedAt),
 	}
 	if r.EndedAt != nil {
 		b.Recorded, b.Lost = *r.Recorded, *r.Lost
@@ -150,7 +151,7 @@ func (s *Store) Rebuilds(ctx context.Context, limit int) ([]fence.Rebuild, error
 	for i, r := range rows {
 		out[i] = r.rebuild()
 	}
-	return out, classify(err)
+	return out, mysql.Classify(err)
 }
 
 // laneOpen returns ErrUnavailable while the fence of a packet's lane is not open (rule R9): Redis

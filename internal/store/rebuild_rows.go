@@ -7,6 +7,7 @@ import (
 
 	"hongbao/internal/money"
 	"hongbao/internal/packet"
+	"hongbao/internal/store/mysql"
 )
 
 // What a rebuild reads to recreate a lane's pools (rule R9): pages of one lane in index order.
@@ -33,30 +34,30 @@ func (s *Store) PoolsOfLane(ctx context.Context, lane, lanes int, status packet.
 }
 
 func (s *Store) laneRows(ctx context.Context, columns string, lane, lanes int, status packet.Status, after packet.Cursor,
-	limit int) ([]packetRow, error) {
-	var rows []packetRow
+	limit int) ([]mysql.PacketRow, error) {
+	var rows []mysql.PacketRow
 	err := s.read(ctx).Raw("SELECT "+columns+" FROM packets FORCE INDEX (packets_any_status) WHERE status = ? AND created_at >= ? AND "+
 		"(created_at > ? OR id > ?) AND "+idsOfLane+
 		" ORDER BY created_at, id LIMIT ?", string(status), orEarliest(after.At), orEarliest(after.At), after.ID,
 		packet.LanePrefixes(lane, lanes),
 		limit).Scan(&rows).Error
-	return rows, classify(err)
+	return rows, mysql.Classify(err)
 }
 
 // PoolOf reads one packet like PoolsOfLane; found is false when it has no pool. Errors:
 // ErrUnavailable.
 func (s *Store) PoolOf(ctx context.Context, id string) (r packet.RebuildInput, found bool, err error) {
-	var rows []packetRow
+	var rows []mysql.PacketRow
 	err = s.read(ctx).Where("id = ? AND status IN ('funding', 'open', 'closing')", id).Find(&rows).Error
 	if err != nil || len(rows) == 0 {
-		return r, false, classify(err)
+		return r, false, mysql.Classify(err)
 	}
 	r, err = s.restored(ctx, rows[0])
 	return r, err == nil, err
 }
 
-func (s *Store) restored(ctx context.Context, row packetRow) (packet.RebuildInput, error) {
-	rec, err := row.record()
+func (s *Store) restored(ctx context.Context, row mysql.PacketRow) (packet.RebuildInput, error) {
+	rec, err := row.Record()
 	r := packet.RebuildInput{Record: rec}
 	if err != nil {
 		return r, err
@@ -71,17 +72,17 @@ func (s *Store) restored(ctx context.Context, row packetRow) (packet.RebuildInpu
 		WHERE packet_id = ? AND share_index <= (SELECT MAX(share_index) FROM claims WHERE packet_id = ? AND kind = 'share')
 		AND user_id IS NOT NULL`, r.ID, r.ID).Scan(&claimed).Error
 	if err != nil {
-		return r, classify(err)
+		return r, mysql.Classify(err)
 	}
-	r.ClaimedCount, r.ClaimedAmount, r.LastClaimedAt, r.BestShare = claimed.N, money.Fen(claimed.Sum), orZero(claimed.Last), nil
+	r.ClaimedCount, r.ClaimedAmount, r.LastClaimedAt, r.BestShare = claimed.N, money.Fen(claimed.Sum), mysql.OrZero(claimed.Last), nil
 	if claimed.N > 0 {
 		if r.BestShare, err = bestShare(s.read(ctx), r.ID); err != nil || r.BestShare == nil {
-			return r, classify(err)
+			return r, mysql.Classify(err)
 		}
 		var amount int64
 		if err := s.read(ctx).Model(&shareRow{}).Where("packet_id = ? AND share_index = ?", r.ID, *r.BestShare).
 			Pluck("amount", &amount).Error; err != nil {
-			return r, classify(err)
+			return r, mysql.Classify(err)
 		}
 		r.BestAmount = money.Fen(amount)
 	}
@@ -95,14 +96,15 @@ func (s *Store) restored(ctx context.Context, row packetRow) (packet.RebuildInpu
 // conflictClaims returns the share conflicts of users without a share of the packet. A share counts
 // before a conflict, as in every list.
 func (s *Store) conflictClaims(ctx context.Context, packetID string) ([]packet.Claim, error) {
-	var rows []claimRow
+	var rows []mysql.ClaimRow
 	// raw: subquery
-	err := s.read(ctx).Raw("SELECT * FROM claims c WHERE c.packet_id = ? AND c.kind = 'conflict' AND"+shownClaim, packetID).Scan(&rows).Error
+	err := s.read(ctx).Raw("SELECT * FROM claims c WHERE c.packet_id = ? AND c.kind = 'conflict' AND"+mysql.ShownClaim,
+		packetID).Scan(&rows).Error
 	var out []packet.Claim
 	for _, r := range rows {
-		out = append(out, r.claim())
+		out = append(out, r.Claim())
 	}
-	return out, classify(err)
+	return out, mysql.Classify(err)
 }
 
 // SharesAfter lists shares of a packet after an index, in order, claimed or not. Errors:
@@ -111,7 +113,7 @@ func (s *Store) SharesAfter(ctx context.Context, packetID string, index, limit i
 	var rows []struct {
 		Place int
 		Size  int64
-		Claim claimRow `gorm:"embedded"`
+		Claim mysql.ClaimRow `gorm:"embedded"`
 	}
 	err := s.read(ctx).Raw(`SELECT s.share_index AS place, s.amount AS size, c.* FROM shares s
 		LEFT JOIN claims c ON c.packet_id = s.packet_id AND c.kind = 'share' AND c.user_id = s.user_id
@@ -120,11 +122,11 @@ func (s *Store) SharesAfter(ctx context.Context, packetID string, index, limit i
 	for i, r := range rows {
 		out[i] = packet.Share{Index: r.Place, Amount: money.Fen(r.Size)}
 		if r.Claim.PacketID != "" {
-			claim := r.Claim.claim()
+			claim := r.Claim.Claim()
 			out[i].Claim = &claim
 		}
 	}
-	return out, classify(err)
+	return out, mysql.Classify(err)
 }
 
 // TombstonesOfLane lists the tombstones of a lane's packets that were closed or rejected after
@@ -143,7 +145,7 @@ func (s *Store) TombstonesOfLane(ctx context.Context, lane, lanes int, status pa
 	rows, err := s.laneRows(ctx, "id, app_id, body_hash, first_status, first_request_id, created_at, closed_at, updated_at", lane, lanes,
 		status, after, limit)
 	for _, r := range rows {
-		last = r.place()
+		last = r.Place()
 		at := r.UpdatedAt
 		if r.ClosedAt != nil {
 			at = *r.ClosedAt
@@ -153,7 +155,7 @@ func (s *Store) TombstonesOfLane(ctx context.Context, lane, lanes int, status pa
 		}
 		t := packet.Tombstone{ID: r.ID, App: r.AppID, BodyHash: r.BodyHash, State: state, Until: at.Add(life).UTC()}
 		if r.FirstStatus != nil {
-			t.First = &packet.FirstAnswer{HTTPStatus: *r.FirstStatus, RequestID: orEmpty(r.FirstRequestID)}
+			t.First = &packet.FirstAnswer{HTTPStatus: *r.FirstStatus, RequestID: mysql.OrEmpty(r.FirstRequestID)}
 		}
 		stones = append(stones, t)
 	}
@@ -176,11 +178,11 @@ func (s *Store) CountClaimsAfterSeq(ctx context.Context, lane, lanes int, epoch,
 				return 0, err
 			}
 			var some int64
-			err = s.read(ctx).Model(&claimRow{}).
-				Where("packet_id >= ? AND packet_id < ? AND kind = ? AND epoch = ? AND seq > ?", from, next, claimOfShare, epoch, seq).
+			err = s.read(ctx).Model(&mysql.ClaimRow{}).
+				Where("packet_id >= ? AND packet_id < ? AND kind = ? AND epoch = ? AND seq > ?", from, next, mysql.ClaimOfShare, epoch, seq).
 				Count(&some).Error
 			if err != nil {
-				return 0, classify(err)
+				return 0, mysql.Classify(err)
 			}
 			from, n = next, n+some
 		}
@@ -195,12 +197,13 @@ func (s *Store) nextClaimsPage(ctx context.Context, from, end string) (string, e
 		offset int
 	}{{">=", countPage}, {">", 0}} { // second try: one packet has more claims than a page
 		var ids []string
-		err := s.read(ctx).Model(&claimRow{}).Where("packet_id "+page.after+" ? AND packet_id < ? AND kind = ?", from, end, claimOfShare).
+		err := s.read(ctx).Model(&mysql.ClaimRow{}).Where("packet_id "+page.after+" ? AND packet_id < ? AND kind = ?", from, end,
+			mysql.ClaimOfShare).
 			Order("packet_id").
 			Limit(1).Offset(page.offset).Pluck("packet_id", &ids).Error
 		switch {
 		case err != nil:
-			return "", classify(err)
+			return "", mysql.Classify(err)
 		case len(ids) == 0:
 			return end, nil
 		case ids[0] > from:

@@ -21,9 +21,10 @@ func TestR9_CountClaimsAfterSeq(t *testing.T) {
 		t.Helper()
 		const digits = "(SELECT 0 AS d UNION SELECT 1 UNION SELECT 2 UNION SELECT 3 UNION SELECT 4 UNION SELECT 5 UNION SELECT 6 UNION SELECT " +
 			"7 UNION SELECT 8 UNION SELECT 9)"
-		_, err := s.sql.ExecContext(ctx, fmt.Sprintf(`INSERT INTO claims (packet_id, user_id, kind, share_index, amount, payment_id, app_id,
+		_, err := s.db.SQL.ExecContext(ctx, fmt.Sprintf(`INSERT INTO claims (packet_id, user_id, kind, share_index, amount, payment_id, app_id,
 			claimed_at, epoch, seq)
-			SELECT ?, CONCAT('u', n), 'share', n, 1, CONCAT('p', ?, LPAD(n MOD 10000, 4, '0')), 'app', '2026-01-01', ?, n + 1 FROM (SELECT a.d + 10 * b.d + 100 * c.d + 1000 * e.d + 10000 * f.d AS n
+			SELECT ?, CONCAT('u', n), 'share', n, 1, CONCAT('p', ?, LPAD(n MOD 10000, 4, '0')), 'app', '2026-01-01', ?, n + 1 FROM (SELECT a.d +
+				10 * b.d + 100 * c.d + 1000 * e.d + 10000 * f.d AS n
 			FROM %s a, %s b, %s c, %s e, %s f) AS numbers WHERE n < ?`,
 			digits, digits, digits, digits, digits), id, id, epoch, n)
 		must(t, err)

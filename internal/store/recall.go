@@ -6,6 +6,7 @@ import (
 	"hongbao/internal/failpoint"
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
+	"hongbao/internal/store/mysql"
 )
 
 // PlanRecall records a recall by staff, with the audit entry in the same transaction, before Redis
@@ -22,11 +23,11 @@ func (s *Store) PlanRecall(ctx context.Context, w staff.Write, packetID string, 
 	}
 	before := tx{DB: s.read(ctx), now: now}
 	if err := before.actor(w); err != nil {
-		return out, classify(err)
+		return out, mysql.Classify(err)
 	}
 	found, err := before.storedAnswer(w, &out)
 	if err != nil || found {
-		return planAnswer(out), classify(err)
+		return planAnswer(out), mysql.Classify(err)
 	}
 	seen, err := look(ctx)
 	if err != nil {
@@ -55,7 +56,7 @@ func (s *Store) PlanRecall(ctx context.Context, w staff.Write, packetID string, 
 	}
 	write := func() error { return s.inTx(ctx, failpoint.RecallPlan, run) }
 	err = write()
-	if duplicate(err) { // concurrent request with the same key: its plan counts
+	if mysql.Duplicate(err) { // concurrent request with the same key: its plan counts
 		err = write()
 	}
 	return planAnswer(out), err

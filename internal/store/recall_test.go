@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"hongbao/internal/staff"
+	"hongbao/internal/store/storetest"
 )
 
 // TestPlanRecall: one entry a key, before the recall; a repeat under the key continues, and its
@@ -21,7 +22,7 @@ func TestPlanRecall(t *testing.T) {
 		looks++
 		return staff.Recall{Before: "open", After: "closing"}, nil
 	}
-	entries := func() int64 { return query[int64](t, s, "SELECT COUNT(*) FROM audit") }
+	entries := func() int64 { return storetest.Query[int64](t, s, "SELECT COUNT(*) FROM audit") }
 	w := financeWrite(t, s, "recall", "h")
 	for range 2 { // as after a crash
 		if a, err := s.PlanRecall(ctx, w, p.ID, look); err != nil || a.Status != 0 || a.Body != nil || a.Replayed {

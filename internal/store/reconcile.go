@@ -11,6 +11,7 @@ import (
 	"hongbao/internal/money"
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
+	"hongbao/internal/store/mysql"
 )
 
 // finding is a break that reconciliation is about to store.
@@ -29,7 +30,7 @@ func (tx tx) noteFinding(r staff.Reconciliation, ours *staff.BookedOrder, f find
 	if parts, err := payout.Parse(f.OrderNo); err == nil && ours != nil {
 		packetID, paymentID = parts.PacketID, parts.PaymentID
 	}
-	f.OrderNo = clipKey(f.OrderNo, 64)
+	f.OrderNo = mysql.ClipKey(f.OrderNo, 64)
 	about, err := tx.breaksOfOrder(paymentID, f.Break)
 	if err != nil {
 		return err
@@ -51,7 +52,7 @@ func (tx tx) noteFinding(r staff.Reconciliation, ours *staff.BookedOrder, f find
 		ON DUPLICATE KEY UPDATE seen = seen + IF(reconciliation_id = VALUES(reconciliation_id), 0, 1), last_seen = VALUES(last_seen),
 		detail = VALUES(detail), provider = VALUES(provider), amount = VALUES(amount), reconciliation_id = VALUES(reconciliation_id),
 		resolved_at = IF(resolved_by = ? OR resolved_at < ?, NULL, resolved_at)`,
-		string(f.Kind), packetID, paymentID, f.OrderNo, clip(f.Detail, 255), r.Provider, int64(f.amount), r.ID, tx.now, tx.now,
+		string(f.Kind), packetID, paymentID, f.OrderNo, mysql.Clip(f.Detail, 255), r.Provider, int64(f.amount), r.ID, tx.now, tx.now,
 		staff.ByReconciliation, f.evidence).Error
 	if err != nil {
 		return err
@@ -70,10 +71,10 @@ func (s *Store) requestQuery(ctx context.Context, orderNo string, why payout.Eve
 	return s.inTx(ctx, failpoint.Administration, func(tx tx) error {
 		p, attempts, err := tx.load(parts.PaymentID, true)
 		if err != nil || parts.Attempt < 1 || parts.Attempt > len(attempts) || !attempts[parts.Attempt-1].QueryWantedAt.IsZero() ||
-			unless(tx, p.payment(), attempts[parts.Attempt-1]) {
+			unless(tx, p.Payment(), attempts[parts.Attempt-1]) {
 			return err
 		}
-		if err := tx.Model(&attemptRow{}).Where("order_no = ?", orderNo).
+		if err := tx.Model(&mysql.AttemptRow{}).Where("order_no = ?", orderNo).
 			Updates(map[string]any{"ask_wanted_at": tx.now, "next_at": tx.now}).Error; err != nil {
 			return err
 		}
@@ -97,7 +98,7 @@ func (s *Store) CompareLines(ctx context.Context, r staff.Reconciliation, after 
 	}
 	var rows []lineRow
 	if err := q.Order("id").Limit(limit).Find(&rows).Error; err != nil {
-		return 0, classify(err)
+		return 0, mysql.Classify(err)
 	}
 	if len(rows) == 0 {
 		return 0, nil
@@ -114,7 +115,7 @@ func (s *Store) CompareLines(ctx context.Context, r staff.Reconciliation, after 
 	}
 	both, err := tx{DB: s.read(ctx)}.loadOrders(r.Provider, numbers)
 	if err != nil {
-		return 0, classify(err)
+		return 0, mysql.Classify(err)
 	}
 	var all []judged
 	for _, no := range numbers {
@@ -185,11 +186,11 @@ func (s *Store) ComparePostings(ctx context.Context, r staff.Reconciliation, zon
 	if after.At.Before(from) {
 		after.At = from
 	}
-	var posts []transferRow
+	var posts []mysql.TransferRow
 	err := s.read(ctx).Raw(`SELECT * FROM transfers FORCE INDEX (transfers_created) WHERE created_at >= ? AND created_at < ?
 		AND (created_at > ? OR id > ?) ORDER BY created_at, id LIMIT ?`, after.At, to, after.At, after.ID, limit).Scan(&posts).Error
 	if err != nil || len(posts) == 0 {
-		return page, classify(err)
+		return page, mysql.Classify(err)
 	}
 	last := posts[len(posts)-1]
 	page.Next = &staff.TransferCursor{At: last.CreatedAt.UTC(), ID: last.ID}
@@ -200,11 +201,11 @@ func (s *Store) ComparePostings(ctx context.Context, r staff.Reconciliation, zon
 	t := tx{DB: s.read(ctx)}
 	both, err := t.loadOrders(r.Provider, numbers)
 	if err != nil {
-		return page, classify(err)
+		return page, mysql.Classify(err)
 	}
 	read, err := t.readDays(r.Provider, r.Day.Add(1)) // clocks differ
 	if err != nil {
-		return page, classify(err)
+		return page, mysql.Classify(err)
 	}
 	var found []finding
 	for _, row := range posts {
@@ -240,7 +241,7 @@ func (s *Store) ComparePostings(ctx context.Context, r staff.Reconciliation, zon
 
 // movement returns a transfer with its payment, and whether it is of the provider. Without a payment
 // row the order number decides.
-func (o orders) movement(row transferRow, provider string) (staff.BookedMovement, bool) {
+func (o orders) movement(row mysql.TransferRow, provider string) (staff.BookedMovement, bool) {
 	p := staff.BookedMovement{At: row.CreatedAt.UTC(), Transfer: payout.Transfer{Kind: payout.TransferKind(row.Kind),
 		Debit:  payout.Account(row.Debit),
 		Credit: payout.Account(row.Credit), Amount: money.Fen(row.Amount), OrderNo: row.OrderNo}}

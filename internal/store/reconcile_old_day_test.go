@@ -6,6 +6,7 @@ import (
 
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
+	"hongbao/internal/store/storetest"
 )
 
 // TestReconcileOfLongAgo: a day is compared from both sides even when more than a hundred later ones
@@ -19,8 +20,8 @@ func TestReconcileOfLongAgo(t *testing.T) {
 	for n := 1; n <= 130; n++ {
 		must(t, x.s.SealStatement(t.Context(), "sx", adapter, day.Add(n), x.s.Now()))
 	}
-	x.c.pass(131 * 24 * time.Hour)
-	r := x.reconcile(day)
+	x.c.Pass(131 * 24 * time.Hour)
+	r := x.Reconcile(day)
 	x.want(x.breaks(false), "not_in_statement "+o.OrderNo)
 	if sum := x.sums(r, payout.OpTransfer); r.Breaks != 1 || sum.Books != (staff.Sum{Count: 1, Amount: 100}) {
 		t.Errorf("%+v", r)
@@ -32,12 +33,12 @@ func TestReconcileOfLongAgo(t *testing.T) {
 func TestStatementReadByTwo(t *testing.T) {
 	t.Parallel()
 	x := newStatement(t)
-	x.paid(x.owing(), 100, "u")
+	x.Paid(x.owing(), 100, "u")
 	ctx, day := t.Context(), payout.DayOf(x.s.Now(), time.UTC)
-	x.add(payout.OpTransfer, "taken-back", "stranger", 77, x.s.Now())
-	x.reconcile(day)
-	x.lines[day] = x.lines[day][:2]
-	x.c.pass(48 * time.Hour)
+	x.Add(payout.OpTransfer, "taken-back", "stranger", 77, x.s.Now())
+	x.Reconcile(day)
+	x.Lines[day] = x.Lines[day][:2]
+	x.c.Pass(48 * time.Hour)
 	begin := func(of payout.Day) staff.Reconciliation {
 		asked, err := x.s.RequestDailyReconciliation(ctx, provider, of, "tester")
 		must(t, err)
@@ -47,18 +48,18 @@ func TestStatementReadByTwo(t *testing.T) {
 		return r
 	}
 	own, next := begin(day), begin(day.Add(1))
-	must(t, x.s.SaveStatement(ctx, own.ID, adapter, day, x.lines[day]))
-	x.read(next, day)
+	must(t, x.s.SaveStatement(ctx, own.ID, adapter, day, x.Lines[day]))
+	x.Read(next, day)
 	must(t, x.s.FinishReconciliation(ctx, next.ID, nil))
 	must(t, x.s.SealStatement(ctx, own.ID, adapter, day, own.StartedAt))
-	if n := query[int](t, x.s, "SELECT COUNT(*) FROM statement_lines"); n != 2 {
+	if n := storetest.Query[int](t, x.s, "SELECT COUNT(*) FROM statement_lines"); n != 2 {
 		t.Errorf("%d lines, want 2", n)
 	}
 	must(t, x.s.FinishReconciliation(ctx, own.ID, nil))
-	x.c.pass(time.Hour)
-	x.lines[day] = x.lines[day][:1]
-	x.reconcile(day)
-	if n := query[int](t, x.s, "SELECT COUNT(*) FROM statement_lines"); n != 1 {
+	x.c.Pass(time.Hour)
+	x.Lines[day] = x.Lines[day][:1]
+	x.Reconcile(day)
+	if n := storetest.Query[int](t, x.s, "SELECT COUNT(*) FROM statement_lines"); n != 1 {
 		t.Errorf("%d lines, want the one that is still there", n)
 	}
 }

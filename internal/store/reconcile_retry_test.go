@@ -7,6 +7,8 @@ import (
 	"hongbao/internal/observe"
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
+	"hongbao/internal/store/mysql"
+	"hongbao/internal/store/report"
 )
 
 // TestFailedReconciliationIsRetried: a day whose statement could not be read is reported and
@@ -26,7 +28,7 @@ func TestFailedReconciliationIsRetried(t *testing.T) {
 	}
 	older := func(by time.Duration) {
 		t.Helper()
-		must(t, s.db.Exec("UPDATE reconciliations SET ended_at = ended_at - INTERVAL ? SECOND WHERE ended_at IS NOT NULL",
+		must(t, s.db.Gorm.Exec("UPDATE reconciliations SET ended_at = ended_at - INTERVAL ? SECOND WHERE ended_at IS NOT NULL",
 			int(by.Seconds())).Error)
 	}
 	again := func(want int) {
@@ -38,7 +40,7 @@ func TestFailedReconciliationIsRetried(t *testing.T) {
 	uncovered := func(days int64, oldest time.Duration) {
 		t.Helper()
 		v := observe.HealthSnapshot{Repairs: map[string]int64{}, HeldProviders: map[string]time.Time{}}
-		must(t, NewHealthReader(s).Read(ctx, &v))
+		must(t, report.NewHealthReader(s.Source).Read(ctx, &v))
 		if v.Unreconciled.Waiting != days || (days > 0) == v.Unreconciled.Oldest.IsZero() || days > 0 &&
 			s.Now().Sub(v.Unreconciled.Oldest).Truncate(time.Minute) != oldest {
 			t.Fatalf("reported %+v, want %d days since %v", v.Unreconciled, days, oldest)
@@ -80,7 +82,7 @@ func TestFailedReconciliationIsRetried(t *testing.T) {
 	if r := made(s.RequestDailyReconciliation(ctx, provider, other, "x"))(t); r.RequestedBy != staff.BySchedule {
 		t.Errorf("requested by %q", r.RequestedBy)
 	}
-	must(t, s.db.Exec("UPDATE reconciliations SET created_at = created_at - INTERVAL ? DAY", matchDays+1).Error)
+	must(t, s.db.Gorm.Exec("UPDATE reconciliations SET created_at = created_at - INTERVAL ? DAY", mysql.MatchDays+1).Error)
 	uncovered(0, 0)
 }
 
@@ -92,7 +94,7 @@ func TestLastReconciliation(t *testing.T) {
 	last := func() (reconciled, installed time.Time) {
 		t.Helper()
 		v := observe.HealthSnapshot{Repairs: map[string]int64{}, HeldProviders: map[string]time.Time{}}
-		must(t, NewHealthReader(s).Read(ctx, &v))
+		must(t, report.NewHealthReader(s.Source).Read(ctx, &v))
 		return v.Reconciled, v.Installed
 	}
 	if got, installed := last(); !got.IsZero() || !installed.Equal(made(s.InstalledAt(ctx))(t)) || installed.IsZero() {

@@ -12,37 +12,20 @@ import (
 	"hongbao/internal/money"
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
+	"hongbao/internal/store/storetest"
 )
 
-// statement is a provider's statement, written by the test.
+// statement is a provider's statement about a store.
 type statement struct {
-	t     *testing.T
-	s     *Store
-	c     *clock
-	lines map[payout.Day][]payout.StatementLine
-	refs  int
-	// missing are the movements without a statement line in the last run.
-	missing map[payout.Op]staff.Sum
+	*storetest.Statement
+	t *testing.T
+	s *testStore
+	c *storetest.Clock
 }
 
 func newStatement(t *testing.T) *statement {
 	s, c := newStore(t)
-	// Noon, so that no test crosses midnight by accident.
-	c.pass(c.at.Truncate(24 * time.Hour).Add(36 * time.Hour).Sub(c.at))
-	return &statement{t: t, s: s, c: c, lines: map[payout.Day][]payout.StatementLine{}}
-}
-
-func (x *statement) add(op payout.Op, orderNo, account string, amount money.Fen, at time.Time) {
-	x.refs++
-	day := payout.DayOf(at, time.UTC)
-	x.lines[day] = append(x.lines[day], payout.StatementLine{Ref: fmt.Sprint(x.refs), Op: op, OrderNo: orderNo, Account: account,
-		Amount: amount, At: at})
-}
-
-// paid is a payout that was sent and booked, moved at the provider right before.
-func (x *statement) paid(p payout.Order, amount money.Fen, account string) {
-	x.add(p.Op, p.OrderNo, account, amount, x.s.Now())
-	settle(x.t, x.s, payout.SourceSend, p.OrderNo, payout.ObsSucceeded)
+	return &statement{storetest.NewStatement(t, s, c), t, s, c}
 }
 
 // owing is a claimed share of 100 fen whose request is sent.
@@ -51,85 +34,11 @@ func (x *statement) owing() payout.Order {
 	p := samplePacket(100, 1)
 	recorded(x.t, x.s, p)
 	charge := begin(x.t, x.s, chargeID(p))
-	x.paid(charge, 100, p.SenderID)
+	x.Paid(charge, 100, p.SenderID)
 	_, err := x.s.Fund(x.t.Context(), p.ID, even(p))
 	must(x.t, err)
 	claim(x.t, x.s, p, 0, "u")
 	return begin(x.t, x.s, payoutID(p, 0))
-}
-
-func (x *statement) read(r staff.Reconciliation, day payout.Day) {
-	x.t.Helper()
-	for part := range slices.Chunk(x.lines[day], 2) {
-		must(x.t, x.s.SaveStatement(x.t.Context(), r.ID, adapter, day, part))
-	}
-	must(x.t, x.s.SealStatement(x.t.Context(), r.ID, adapter, day, r.StartedAt))
-}
-
-// reconcile runs the workflow's steps, two rows at a time, each step twice.
-func (x *statement) reconcile(day payout.Day) staff.Reconciliation {
-	x.t.Helper()
-	ctx := x.t.Context()
-	asked, err := x.s.RequestDailyReconciliation(ctx, provider, day, "tester")
-	must(x.t, err)
-	_, end := day.Span(time.UTC)
-	r, err := x.s.BeginReconciliation(ctx, asked.ID, end)
-	must(x.t, err)
-	x.read(r, day)
-	for range 2 {
-		x.inBatches(func(after int64) (int64, error) { return x.s.CompareLines(ctx, r, after, false, 2) })
-		if unread := x.comparePostings(r); len(unread) > 0 {
-			for _, d := range unread {
-				x.read(r, d)
-			}
-			if left := x.comparePostings(r); len(left) > 0 {
-				x.t.Errorf("read, and still not: %v", left)
-			}
-		}
-		x.inBatches(func(after int64) (int64, error) { return x.s.CompareLines(ctx, r, after, true, 2) })
-		x.inBatches(func(after int64) (int64, error) { return x.s.ReviewBreaks(ctx, r, after, 2) })
-	}
-	must(x.t, x.s.FinishReconciliation(ctx, r.ID, x.missing))
-	must(x.t, x.s.FinishReconciliation(ctx, r.ID, nil)) // a repeat changes nothing
-	r, err = x.s.Reconciliation(ctx, r.ID)
-	must(x.t, err)
-	if r.Status != staff.ReconciliationDone || r.EndedAt.IsZero() {
-		x.t.Errorf("%+v", r)
-	}
-	return r
-}
-
-func (x *statement) inBatches(do func(after int64) (int64, error)) {
-	x.t.Helper()
-	for after, rounds := int64(0), 0; ; rounds++ {
-		next, err := do(after)
-		must(x.t, err)
-		if next == 0 {
-			return
-		}
-		if next <= after || rounds > 1000 {
-			x.t.Fatalf("%d after %d", next, after)
-		}
-		after = next
-	}
-}
-
-func (x *statement) comparePostings(r staff.Reconciliation) (unread []payout.Day) {
-	x.t.Helper()
-	x.missing = map[payout.Op]staff.Sum{}
-	for at := (staff.TransferCursor{}); ; {
-		page, err := x.s.ComparePostings(x.t.Context(), r, time.UTC, at, 2)
-		must(x.t, err)
-		unread = append(unread, page.Unread...)
-		for op, sum := range page.Missing {
-			x.missing[op] = staff.Sum{Count: x.missing[op].Count + sum.Count, Amount: x.missing[op].Amount + sum.Amount}
-		}
-		if page.Next == nil {
-			slices.Sort(unread)
-			return slices.Compact(unread)
-		}
-		at = *page.Next
-	}
 }
 
 // breaks are the open breaks as "kind number", sorted.
@@ -163,12 +72,12 @@ func TestReconcileAgrees(t *testing.T) {
 	x := newStatement(t)
 	for range 3 {
 		o := x.owing()
-		x.paid(o, 100, "u")
-		x.add(payout.OpReturn, o.OrderNo, "u", 100, x.s.Now())
+		x.Paid(o, 100, "u")
+		x.Add(payout.OpReturn, o.OrderNo, "u", 100, x.s.Now())
 		settle(t, x.s, payout.SourceQuery, o.OrderNo, payout.ObsReturned)
 	}
-	x.c.pass(2 * staff.InFlightAge)
-	r := x.reconcile(payout.DayOf(x.s.Now(), time.UTC))
+	x.c.Pass(2 * staff.InFlightAge)
+	r := x.Reconcile(payout.DayOf(x.s.Now(), time.UTC))
 	x.want(x.breaks(false))
 	if r.Lines != 9 || r.Matched != 9 || r.InFlight+r.Breaks+r.Repaired != 0 || !r.Provisional {
 		t.Errorf("%+v", r)
@@ -188,10 +97,10 @@ func TestReconcileHugeAmounts(t *testing.T) {
 	const lines = 3 // with amounts that stand for those of hundreds
 	day := payout.DayOf(x.s.Now(), time.UTC)
 	for i := range lines {
-		x.lines[day] = append(x.lines[day], payout.StatementLine{Ref: fmt.Sprint("foreign", i), Op: payout.OpTransfer, OrderNo: "foreign",
+		x.Lines[day] = append(x.Lines[day], payout.StatementLine{Ref: fmt.Sprint("foreign", i), Op: payout.OpTransfer, OrderNo: "foreign",
 			Account: "a", Amount: 1 << 62, At: x.s.Now()})
 	}
-	r := x.reconcile(day)
+	r := x.Reconcile(day)
 	for _, sum := range r.Sums {
 		if sum.Op == payout.OpTransfer && (sum.Provider.Count != lines || sum.Provider.Amount != money.Saturated) {
 			t.Errorf("%+v", sum)
@@ -210,8 +119,8 @@ func TestReconcileHugeAmounts(t *testing.T) {
 	_, end := day.Span(time.UTC)
 	again, err := x.s.BeginReconciliation(t.Context(), asked.ID, end)
 	must(t, err)
-	x.add(payout.OpCharge, "foreign charge", "a", 1, x.s.Now())
-	x.read(again, day)
+	x.Add(payout.OpCharge, "foreign charge", "a", 1, x.s.Now())
+	x.Read(again, day)
 	_, err = x.s.CompareLines(t.Context(), again, 0, false, 100)
 	must(t, err)
 	page.Missing[payout.OpTransfer] = staff.Sum{Count: 2, Amount: 2 * money.Max}
@@ -232,14 +141,14 @@ func TestReconcileRepairsByQuery(t *testing.T) {
 	t.Parallel()
 	x := newStatement(t)
 	o := x.owing()
-	x.add(o.Op, o.OrderNo, "u", 100, x.s.Now())
+	x.Add(o.Op, o.OrderNo, "u", 100, x.s.Now())
 	settle(t, x.s, payout.SourceSend, o.OrderNo, payout.ObsNoAnswer)
-	young := x.reconcile(payout.DayOf(x.s.Now(), time.UTC))
+	young := x.Reconcile(payout.DayOf(x.s.Now(), time.UTC))
 	if x.want(x.breaks(false)); young.InFlight != 1 || young.Breaks != 0 {
 		t.Errorf("in flight: %+v", young)
 	}
-	x.c.pass(2 * staff.InFlightAge)
-	first := x.reconcile(payout.DayOf(x.s.Now(), time.UTC))
+	x.c.Pass(2 * staff.InFlightAge)
+	first := x.Reconcile(payout.DayOf(x.s.Now(), time.UTC))
 	x.want(x.breaks(false), "not_booked "+o.OrderNo)
 	if sum := x.sums(first, payout.OpTransfer); first.Breaks != 1 || first.Repaired != 0 || sum.Provider.Amount != 100 ||
 		sum.Books.Amount != 0 {
@@ -259,18 +168,18 @@ func TestReconcileRepairsByQuery(t *testing.T) {
 		t.Errorf("%+v", last)
 	}
 	settle(t, x.s, payout.SourceQuery, o.OrderNo, payout.ObsSucceeded)
-	second := x.reconcile(payout.DayOf(x.s.Now(), time.UTC))
+	second := x.Reconcile(payout.DayOf(x.s.Now(), time.UTC))
 	x.want(x.breaks(false))
 	x.want(x.breaks(true), "not_booked "+o.OrderNo)
 	if second.Matched != 2 || second.Breaks != 0 {
 		t.Errorf("%+v", second)
 	}
 	// Deleted from MySQL, with its triggers off: the same break is open again.
-	must(t, x.s.db.Exec("DROP TRIGGER transfers_no_delete").Error)
-	must(t, x.s.db.Exec("DELETE FROM transfers WHERE reference = ?", o.OrderNo+":paid").Error)
-	x.reconcile(payout.DayOf(x.s.Now(), time.UTC))
+	must(t, x.s.db.Gorm.Exec("DROP TRIGGER transfers_no_delete").Error)
+	must(t, x.s.db.Gorm.Exec("DELETE FROM transfers WHERE reference = ?", o.OrderNo+":paid").Error)
+	x.Reconcile(payout.DayOf(x.s.Now(), time.UTC))
 	x.want(x.breaks(false), "not_booked "+o.OrderNo)
-	if n := query[int](t, x.s, "SELECT seen FROM breaks"); n != 2 {
+	if n := storetest.Query[int](t, x.s, "SELECT seen FROM breaks"); n != 2 {
 		t.Errorf("seen %d times, want 2: by the two runs that found it", n)
 	}
 }
@@ -280,9 +189,9 @@ func TestReconcileQueriesReturnInFlight(t *testing.T) {
 	t.Parallel()
 	x := newStatement(t)
 	o := x.owing()
-	x.paid(o, 100, "u")
-	x.add(payout.OpReturn, o.OrderNo, "u", 100, x.s.Now())
-	r := x.reconcile(payout.DayOf(x.s.Now(), time.UTC))
+	x.Paid(o, 100, "u")
+	x.Add(payout.OpReturn, o.OrderNo, "u", 100, x.s.Now())
+	r := x.Reconcile(payout.DayOf(x.s.Now(), time.UTC))
 	x.want(x.breaks(false))
 	if n, err := x.s.CountUnsettled(t.Context(), r); err != nil || n != 1 || r.InFlight != 1 || r.Matched != 2 {
 		t.Errorf("%d unsettled, %v, %+v", n, err, r)
@@ -306,7 +215,7 @@ func TestReconcileQueriesReturnInFlight(t *testing.T) {
 	if next, err = x.s.Reconciliation(t.Context(), next.ID); err != nil || next.Repaired != 1 || next.Matched != 3 || next.InFlight != 0 {
 		t.Errorf("%+v, %v", next, err)
 	}
-	if last := x.reconcile(r.Day); last.Repaired != 0 || last.Matched != 3 {
+	if last := x.Reconcile(r.Day); last.Repaired != 0 || last.Matched != 3 {
 		t.Errorf("a further run: %+v", last)
 	}
 }
@@ -316,17 +225,17 @@ func TestReconcileMoneyUnderOtherNumbers(t *testing.T) {
 	t.Parallel()
 	x := newStatement(t)
 	o := x.owing()
-	x.paid(o, 100, "u")
-	x.add(o.Op, o.OrderNo, "u", 100, x.s.Now())
-	x.add(o.Op, "NotOurs4711", "v", 5, x.s.Now())
+	x.Paid(o, 100, "u")
+	x.Add(o.Op, o.OrderNo, "u", 100, x.s.Now())
+	x.Add(o.Op, "NotOurs4711", "v", 5, x.s.Now())
 	other := payout.OrderNo(payoutID(samplePacket(1, 1), 0), 1)
-	x.add(o.Op, other, "v", 6, x.s.Now())
+	x.Add(o.Op, other, "v", 6, x.s.Now())
 	later := parse(t, o.OrderNo).PaymentID
-	x.add(o.Op, payout.OrderNo(later, 2), "u", 100, x.s.Now())
-	x.add(payout.OpRefund, chargeOf(o.OrderNo), "sender", 100, x.s.Now())
+	x.Add(o.Op, payout.OrderNo(later, 2), "u", 100, x.s.Now())
+	x.Add(payout.OpRefund, chargeOf(o.OrderNo), "sender", 100, x.s.Now())
 	old := x.superseded()
-	x.c.pass(2 * staff.InFlightAge)
-	r := x.reconcile(payout.DayOf(x.s.Now(), time.UTC))
+	x.c.Pass(2 * staff.InFlightAge)
+	r := x.Reconcile(payout.DayOf(x.s.Now(), time.UTC))
 	x.want(x.breaks(false), "moved_twice "+o.OrderNo, "foreign_order NotOurs4711", "foreign_order "+other, "foreign_order "+
 		payout.OrderNo(later, 2),
 		"op_differs "+chargeOf(o.OrderNo), "superseded "+old)
@@ -334,7 +243,7 @@ func TestReconcileMoneyUnderOtherNumbers(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	settle(t, x.s, payout.SourceQuery, old, payout.ObsSucceeded)
-	x.reconcile(payout.DayOf(x.s.Now(), time.UTC))
+	x.Reconcile(payout.DayOf(x.s.Now(), time.UTC))
 	x.want(x.breaks(true), "superseded "+old)
 	if n := len(x.breaks(false)); n != 6 { // Settle's second_success replaces it
 		t.Errorf("%q", x.breaks(false))
@@ -360,8 +269,8 @@ func (x *statement) superseded() string {
 	if second.OrderNo == o.OrderNo {
 		x.t.Fatal("the same number again")
 	}
-	x.paid(second, 100, "u")
-	x.add(o.Op, o.OrderNo, "u", 100, x.s.Now())
+	x.Paid(second, 100, "u")
+	x.Add(o.Op, o.OrderNo, "u", 100, x.s.Now())
 	return o.OrderNo
 }
 
@@ -373,23 +282,23 @@ func TestReconcileCutAtMidnight(t *testing.T) {
 		"the provider's clock is ahead": 3 * time.Second} {
 		t.Run(name, func(t *testing.T) {
 			x := newStatement(t)
-			midnight := x.c.at.Truncate(24 * time.Hour).Add(24 * time.Hour)
+			midnight := x.c.At.Truncate(24 * time.Hour).Add(24 * time.Hour)
 			o := x.owing()
-			x.c.pass(midnight.Add(-moved).Sub(x.c.at)) // booked on the other side of midnight
-			x.add(o.Op, o.OrderNo, "u", 100, midnight.Add(moved))
+			x.c.Pass(midnight.Add(-moved).Sub(x.c.At)) // booked on the other side of midnight
+			x.Add(o.Op, o.OrderNo, "u", 100, midnight.Add(moved))
 			settle(t, x.s, payout.SourceSend, o.OrderNo, payout.ObsSucceeded)
-			x.c.pass(5 * time.Hour)
+			x.c.Pass(5 * time.Hour)
 			yesterday, booked := payout.DayOf(midnight.Add(-1), time.UTC), payout.DayOf(midnight.Add(-moved), time.UTC)
-			r := x.reconcile(booked)
+			r := x.Reconcile(booked)
 			x.want(x.breaks(false))
 			if booked == yesterday && r.Provisional {
 				t.Errorf("%+v", r)
 			}
-			if n := query[int](t, x.s, "SELECT COUNT(*) FROM statements"); n != 2 {
+			if n := storetest.Query[int](t, x.s, "SELECT COUNT(*) FROM statements"); n != 2 {
 				t.Errorf("%d days were read, want both", n)
 			}
 			// The day with the line counts it, on both sides.
-			if r := x.reconcile(payout.DayOf(midnight.Add(moved), time.UTC)); r.Breaks != 0 ||
+			if r := x.Reconcile(payout.DayOf(midnight.Add(moved), time.UTC)); r.Breaks != 0 ||
 				x.sums(r, payout.OpTransfer).Books != (staff.Sum{Count: 1, Amount: 100}) {
 				t.Errorf("%+v", r)
 			}
@@ -404,25 +313,25 @@ func TestReconcileBookedAndNotInStatement(t *testing.T) {
 	o := x.owing()
 	settle(t, x.s, payout.SourceSend, o.OrderNo, payout.ObsSucceeded)
 	day := payout.DayOf(x.s.Now(), time.UTC)
-	if x.reconcile(day); len(x.breaks(false)) != 0 {
+	if x.Reconcile(day); len(x.breaks(false)) != 0 {
 		t.Errorf("in flight: %q", x.breaks(false))
 	}
-	x.c.pass(2 * staff.InFlightAge)
-	r := x.reconcile(day)
+	x.c.Pass(2 * staff.InFlightAge)
+	r := x.Reconcile(day)
 	x.want(x.breaks(false), "not_in_statement "+o.OrderNo)
 	if sum := x.sums(r, payout.OpTransfer); r.Breaks != 1 || sum.Provider.Count != 0 || sum.Books != (staff.Sum{Count: 1, Amount: 100}) {
 		t.Errorf("%+v", r)
 	}
-	x.add(o.Op, o.OrderNo, "u", 100, x.s.Now())
-	if r := x.reconcile(day); r.Breaks != 0 || r.Repaired != 0 && r.Repaired != 1 {
+	x.Add(o.Op, o.OrderNo, "u", 100, x.s.Now())
+	if r := x.Reconcile(day); r.Breaks != 0 || r.Repaired != 0 && r.Repaired != 1 {
 		t.Errorf("%+v", r)
 	}
 	x.want(x.breaks(true), "not_in_statement "+o.OrderNo)
 	// The provider removes the line.
-	x.lines[day] = x.lines[day][:1]
-	x.reconcile(day)
+	x.Lines[day] = x.Lines[day][:1]
+	x.Reconcile(day)
 	x.want(x.breaks(false), "not_in_statement "+o.OrderNo)
-	if n := query[int](t, x.s, "SELECT COUNT(*) FROM statement_lines"); n != 1 {
+	if n := storetest.Query[int](t, x.s, "SELECT COUNT(*) FROM statement_lines"); n != 1 {
 		t.Errorf("%d lines, want the one that is still there", n)
 	}
 }
@@ -433,11 +342,11 @@ func TestResolvedBreakStaysResolved(t *testing.T) {
 	t.Parallel()
 	x := newStatement(t)
 	o := x.owing()
-	x.paid(o, 100, "u")
-	x.add(o.Op, o.OrderNo, "u", 100, x.s.Now())
-	x.c.pass(2 * staff.InFlightAge)
+	x.Paid(o, 100, "u")
+	x.Add(o.Op, o.OrderNo, "u", 100, x.s.Now())
+	x.c.Pass(2 * staff.InFlightAge)
 	day := payout.DayOf(x.s.Now(), time.UTC)
-	x.reconcile(day)
+	x.Reconcile(day)
 	rows, err := x.s.Breaks(t.Context(), staff.BreakFilter{Kind: payout.BreakMovedTwice, Limit: 10})
 	must(t, err)
 	w := by(t, x.s, staff.Write{Owner: "li.na", Role: "finance", Route: "POST /x", Key: "k", BodyHash: "h",
@@ -463,17 +372,18 @@ func TestResolvedBreakStaysResolved(t *testing.T) {
 	w.Key = "k3"
 	_, err = x.s.ResolveBreak(t.Context(), w, 1<<40, render)
 	wantErr(t, err, ErrNotFound)
-	if n := query[int](t, x.s, "SELECT COUNT(*) FROM audit WHERE action = 'resolve_break' AND actor = 'li.na' AND reason = 'they paid it "+
-		"back by bank'"); n != 1 {
+	if n := storetest.Query[int](t, x.s,
+		"SELECT COUNT(*) FROM audit WHERE action = 'resolve_break' AND actor = 'li.na' AND reason = 'they paid it "+
+			"back by bank'"); n != 1 {
 		t.Errorf("%d audit entries", n)
 	}
-	if r := x.reconcile(day); r.Breaks != 0 {
+	if r := x.Reconcile(day); r.Breaks != 0 {
 		t.Errorf("%+v", r)
 	}
 	x.want(x.breaks(false))
-	x.add(o.Op, o.OrderNo, "u", 100, x.s.Now())
-	x.c.pass(2 * staff.InFlightAge)
-	if r := x.reconcile(day); r.Breaks != 1 {
+	x.Add(o.Op, o.OrderNo, "u", 100, x.s.Now())
+	x.c.Pass(2 * staff.InFlightAge)
+	if r := x.Reconcile(day); r.Breaks != 1 {
 		t.Errorf("%+v", r)
 	}
 	x.want(x.breaks(false), "moved_twice "+o.OrderNo)
@@ -503,7 +413,7 @@ func TestOneActiveReconciliationADay(t *testing.T) {
 	if len(slices.Compact(slices.Sorted(slices.Values(ids)))) != 1 || ids[0] == "" {
 		t.Errorf("%q", ids)
 	}
-	if n := query[int](t, s, "SELECT COUNT(*) FROM audit WHERE action = 'reconcile' AND subject = ?", ids[0]); n != 6 {
+	if n := storetest.Query[int](t, s, "SELECT COUNT(*) FROM audit WHERE action = 'reconcile' AND subject = ?", ids[0]); n != 6 {
 		t.Errorf("%d audit entries, want one each", n)
 	}
 	if r, err := s.RequestDailyReconciliation(ctx, provider, "2026-02-18", "x"); err != nil || r.ID == ids[0] {
@@ -555,9 +465,9 @@ func TestBreakList(t *testing.T) {
 	t.Parallel()
 	x := newStatement(t)
 	for n := range 5 {
-		x.add(payout.OpTransfer, fmt.Sprintf("Foreign%d", n), "v", money.Fen(n+1), x.s.Now())
+		x.Add(payout.OpTransfer, fmt.Sprintf("Foreign%d", n), "v", money.Fen(n+1), x.s.Now())
 	}
-	r := x.reconcile(payout.DayOf(x.s.Now(), time.UTC))
+	r := x.Reconcile(payout.DayOf(x.s.Now(), time.UTC))
 	var got []string
 	f := staff.BreakFilter{ReconciliationID: r.ID, Limit: 2}
 	for range 5 {
@@ -597,23 +507,23 @@ func TestBreakList(t *testing.T) {
 func TestReconcileJudgesItsOwnDay(t *testing.T) {
 	t.Parallel()
 	x := newStatement(t)
-	midnight := x.c.at.Truncate(24 * time.Hour).Add(24 * time.Hour)
+	midnight := x.c.At.Truncate(24 * time.Hour).Add(24 * time.Hour)
 	o := x.owing()
-	x.c.pass(midnight.Add(-30 * time.Second).Sub(x.c.at))
-	x.add(o.Op, o.OrderNo, "u", 100, x.s.Now())
-	first := x.reconcile(payout.DayOf(x.s.Now(), time.UTC))
+	x.c.Pass(midnight.Add(-30 * time.Second).Sub(x.c.At))
+	x.Add(o.Op, o.OrderNo, "u", 100, x.s.Now())
+	first := x.Reconcile(payout.DayOf(x.s.Now(), time.UTC))
 	if first.InFlight != 1 || first.Breaks != 0 {
 		t.Errorf("%+v", first)
 	}
-	x.c.pass(time.Hour)
-	x.add(payout.OpReturn, o.OrderNo, "u", 100, x.s.Now())
-	x.c.pass(time.Hour)
-	second := x.reconcile(payout.DayOf(x.s.Now(), time.UTC))
+	x.c.Pass(time.Hour)
+	x.Add(payout.OpReturn, o.OrderNo, "u", 100, x.s.Now())
+	x.c.Pass(time.Hour)
+	second := x.Reconcile(payout.DayOf(x.s.Now(), time.UTC))
 	x.want(x.breaks(false), "return_not_booked "+o.OrderNo)
 	if second.Lines != 1 || second.Breaks != 1 {
 		t.Errorf("%+v", second)
 	}
-	if v := query[string](t, x.s, "SELECT verdict FROM statement_lines WHERE op = 'transfer'"); v != verdictInFlight {
+	if v := storetest.Query[string](t, x.s, "SELECT verdict FROM statement_lines WHERE op = 'transfer'"); v != verdictInFlight {
 		t.Errorf("the other day's line is %s now", v)
 	}
 }
@@ -624,15 +534,15 @@ func TestBreakOfManyLines(t *testing.T) {
 	t.Parallel()
 	x := newStatement(t)
 	o := x.owing()
-	x.paid(o, 100, "u")
+	x.Paid(o, 100, "u")
 	for _, fen := range []money.Fen{100, 100} { // in addition to the booked one
-		x.add(o.Op, o.OrderNo, "u", fen, x.s.Now())
+		x.Add(o.Op, o.OrderNo, "u", fen, x.s.Now())
 	}
 	for _, fen := range []money.Fen{5, 70, 600} {
-		x.add(o.Op, "NotOurs4711", "v", fen, x.s.Now())
-		x.add(payout.OpRefund, "NotOurs4712", "v", 1, x.s.Now())
+		x.Add(o.Op, "NotOurs4711", "v", fen, x.s.Now())
+		x.Add(payout.OpRefund, "NotOurs4712", "v", 1, x.s.Now())
 	}
-	x.c.pass(2 * staff.InFlightAge)
+	x.c.Pass(2 * staff.InFlightAge)
 	first := payout.DayOf(x.s.Now(), time.UTC)
 	amounts := func(want map[string]money.Fen) {
 		t.Helper()
@@ -649,23 +559,23 @@ func TestBreakOfManyLines(t *testing.T) {
 	}
 	want := map[string]money.Fen{"moved_twice " + o.OrderNo: 200, "foreign_order NotOurs4711": 675, "foreign_order NotOurs4712": 3}
 	for range 2 {
-		x.reconcile(first)
+		x.Reconcile(first)
 		amounts(want)
 	}
-	if text := query[string](t, x.s, "SELECT detail FROM breaks WHERE order_no = 'NotOurs4711'"); !strings.HasPrefix(text,
+	if text := storetest.Query[string](t, x.s, "SELECT detail FROM breaks WHERE order_no = 'NotOurs4711'"); !strings.HasPrefix(text,
 		"3 lines, 675 fen in total; one: transfer of ") {
 		t.Errorf("%q", text)
 	}
-	x.c.pass(24 * time.Hour)
-	x.add(o.Op, "NotOurs4711", "v", 4000, x.s.Now())
-	x.c.pass(2 * staff.InFlightAge)
-	x.reconcile(first.Add(1))
+	x.c.Pass(24 * time.Hour)
+	x.Add(o.Op, "NotOurs4711", "v", 4000, x.s.Now())
+	x.c.Pass(2 * staff.InFlightAge)
+	x.Reconcile(first.Add(1))
 	want["foreign_order NotOurs4711"] = 4675
 	amounts(want)
-	x.reconcile(first)
+	x.Reconcile(first)
 	amounts(want)
-	x.lines[first] = slices.DeleteFunc(x.lines[first], func(l payout.StatementLine) bool { return l.Amount == 70 })
-	x.reconcile(first) // restated
+	x.Lines[first] = slices.DeleteFunc(x.Lines[first], func(l payout.StatementLine) bool { return l.Amount == 70 })
+	x.Reconcile(first) // restated
 	want["foreign_order NotOurs4711"] = 4605
 	amounts(want)
 }

@@ -12,45 +12,8 @@ import (
 	"hongbao/internal/money"
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
+	"hongbao/internal/store/mysql"
 )
-
-type reconciliationRow struct {
-	ID          string
-	Provider    string
-	Day         string
-	Status      string
-	Active      bool // stored as TRUE or NULL
-	Provisional bool
-	RequestedBy string
-	Reason      string
-	CreatedAt   time.Time
-	StartedAt   *time.Time
-	EndedAt     *time.Time
-	DueAt       time.Time
-	LineCount   int64
-	Matched     int64
-	InFlight    int64
-	Repaired    int64
-	BreakCount  int64
-	Sums        []byte
-	Error       string
-}
-
-func (reconciliationRow) TableName() string { return "reconciliations" }
-
-func (r reconciliationRow) reconciliation() (staff.Reconciliation, error) {
-	out := staff.Reconciliation{
-		ID: r.ID, Provider: r.Provider, Day: payout.Day(r.Day), Status: staff.ReconciliationStatus(r.Status), Provisional: r.Provisional,
-		RequestedBy: r.RequestedBy, Reason: r.Reason, CreatedAt: r.CreatedAt.UTC(), StartedAt: orZero(r.StartedAt), EndedAt: orZero(r.EndedAt),
-		Lines: r.LineCount, Matched: r.Matched, InFlight: r.InFlight, Repaired: r.Repaired, Breaks: r.BreakCount, Error: r.Error,
-	}
-	if len(r.Sums) > 0 {
-		if err := json.Unmarshal(r.Sums, &out.Sums); err != nil {
-			return out, fmt.Errorf("decode sums of reconciliation %s: %w", r.ID, err)
-		}
-	}
-	return out, nil
-}
 
 // RequestReconciliation requests a reconciliation of a day by staff, with its audit entry; the
 // worker runs it. An active one of that day is returned instead. The same key and body return the
@@ -80,20 +43,21 @@ func (s *Store) RequestDailyReconciliation(ctx context.Context, provider string,
 		return err
 	}
 	err := s.inTx(ctx, failpoint.Administration, run)
-	if duplicate(err) {
+	if mysql.Duplicate(err) {
 		err = s.inTx(ctx, failpoint.Administration, run)
 	}
 	return out, err
 }
 
 func (tx tx) requestReconciliation(provider string, day payout.Day, by, reason string) (r staff.Reconciliation, made bool, err error) {
-	var row reconciliationRow
+	var row mysql.ReconciliationRow
 	if err := tx.Where("provider = ? AND day = ? AND active = TRUE", provider, string(day)).Limit(1).Find(&row).Error; err != nil {
 		return r, false, err
 	}
 	if made = row.ID == ""; made {
-		row = reconciliationRow{ID: "s" + rand.Text()[:25], Provider: provider, Day: string(day), Status: string(staff.ReconciliationRequested),
-			Active: true, RequestedBy: by, Reason: clip(reason, 500), CreatedAt: tx.now, DueAt: tx.now}
+		row = mysql.ReconciliationRow{ID: "s" + rand.Text()[:25], Provider: provider, Day: string(day),
+			Status: string(staff.ReconciliationRequested),
+			Active: true, RequestedBy: by, Reason: mysql.Clip(reason, 500), CreatedAt: tx.now, DueAt: tx.now}
 		if err := tx.Create(&row).Error; err != nil {
 			return r, false, err
 		}
@@ -101,7 +65,7 @@ func (tx tx) requestReconciliation(provider string, day payout.Day, by, reason s
 			return r, false, err
 		}
 	}
-	r, err = row.reconciliation()
+	r, err = row.Reconciliation()
 	return r, made, err
 }
 
@@ -112,18 +76,18 @@ func (s *Store) DueReconciliations(ctx context.Context, again time.Duration, lim
 	var out []staff.Reconciliation
 	err := s.inTx(ctx, failpoint.Administration, func(tx tx) error {
 		out = out[:0]
-		var rows []reconciliationRow
+		var rows []mysql.ReconciliationRow
 		err := tx.Raw("SELECT * FROM reconciliations WHERE active = TRUE AND "+isDue+" ORDER BY due_at LIMIT ? FOR UPDATE SKIP LOCKED", tx.now,
 			tx.now.Add(longestTurn), limit).Scan(&rows).Error
 		if err != nil {
 			return err
 		}
 		for _, row := range rows {
-			r, err := row.reconciliation()
+			r, err := row.Reconciliation()
 			if err != nil {
 				return err
 			}
-			if err := tx.Model(&reconciliationRow{}).Where("id = ?", r.ID).Update("due_at", tx.now.Add(again)).Error; err != nil {
+			if err := tx.Model(&mysql.ReconciliationRow{}).Where("id = ?", r.ID).Update("due_at", tx.now.Add(again)).Error; err != nil {
 				return err
 			}
 			out = append(out, r)
@@ -153,51 +117,21 @@ func (s *Store) BeginReconciliation(ctx context.Context, id string, dayEnd time.
 
 // Reconciliation reads a reconciliation. Errors: ErrNotFound, ErrUnavailable.
 func (s *Store) Reconciliation(ctx context.Context, id string) (staff.Reconciliation, error) {
-	var row reconciliationRow
+	var row mysql.ReconciliationRow
 	if err := s.read(ctx).Where("id = ?", id).Limit(1).Find(&row).Error; err != nil {
-		return staff.Reconciliation{}, classify(err)
+		return staff.Reconciliation{}, mysql.Classify(err)
 	}
 	if row.ID == "" {
 		return staff.Reconciliation{}, fmt.Errorf("reconciliation %s: %w", id, ErrNotFound)
 	}
-	return row.reconciliation()
-}
-
-// Reconciliations lists reconciliations, newest first. Errors: ErrUnavailable.
-func (s *Store) Reconciliations(ctx context.Context, f staff.ReconciliationFilter) ([]staff.Reconciliation, error) {
-	index := " FORCE INDEX (reconciliations_created)"
-	if f.Provider != "" && f.Day != "" {
-		index = "" // a day of a provider has few
-	}
-	q := s.read(ctx).Table("reconciliations" + index)
-	for _, eq := range []struct{ column, value string }{{"provider", f.Provider}, {"day", string(f.Day)}, {"status", string(f.Status)}} {
-		if eq.value != "" {
-			q = q.Where(eq.column+" = ?", eq.value)
-		}
-	}
-	if f.AfterID != "" {
-		q = q.Where("created_at <= ? AND (created_at < ? OR id < ?)", f.AfterTime.UTC(), f.AfterTime.UTC(), f.AfterID)
-	}
-	var rows []reconciliationRow
-	if err := q.Order("created_at DESC, id DESC").Limit(f.Limit).Scan(&rows).Error; err != nil {
-		return nil, classify(err)
-	}
-	out := make([]staff.Reconciliation, 0, len(rows))
-	for _, row := range rows {
-		r, err := row.reconciliation()
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, r)
-	}
-	return out, nil
+	return row.Reconciliation()
 }
 
 // FinishReconciliation ends a running reconciliation with its sums; missing are movements that MySQL
 // has and no statement. One that has ended stays as it is. Errors: ErrUnavailable.
 func (s *Store) FinishReconciliation(ctx context.Context, id string, missing map[payout.Op]staff.Sum) error {
 	return s.inTx(ctx, failpoint.Administration, func(tx tx) error {
-		var row reconciliationRow
+		var row mysql.ReconciliationRow
 		err := tx.Raw("SELECT * FROM reconciliations WHERE id = ? AND status = 'running' FOR UPDATE", id).Scan(&row).Error
 		if err != nil || row.ID == "" {
 			return err
@@ -233,7 +167,7 @@ func (s *Store) FinishReconciliation(ctx context.Context, id string, missing map
 type lineCounts struct{ all, matched, inFlight, repaired int64 }
 
 // lineSums adds up the lines of a reconciliation's day, by operation and verdict.
-func (tx tx) lineSums(r reconciliationRow) ([]staff.OpSum, lineCounts, error) {
+func (tx tx) lineSums(r mysql.ReconciliationRow) ([]staff.OpSum, lineCounts, error) {
 	var rows []struct {
 		Op, Verdict    string
 		N, Amount      int64
@@ -270,7 +204,7 @@ func (tx tx) lineSums(r reconciliationRow) ([]staff.OpSum, lineCounts, error) {
 func (s *Store) FailReconciliation(ctx context.Context, id, why string) error {
 	return s.inTx(ctx, failpoint.Administration, func(tx tx) error {
 		failed := tx.Exec(`UPDATE reconciliations SET status = 'failed', active = NULL, ended_at = ?, error = ?
-			WHERE id = ? AND status IN ('requested', 'running')`, tx.now, clip(why, 255), id)
+			WHERE id = ? AND status IN ('requested', 'running')`, tx.now, mysql.Clip(why, 255), id)
 		if failed.Error == nil && failed.RowsAffected == 0 {
 			slog.InfoContext(ctx, "Reconciliation has already ended.", slog.String("reconciliation_id", id))
 		}

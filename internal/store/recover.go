@@ -10,6 +10,7 @@ import (
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
+	"hongbao/internal/store/mysql"
 )
 
 // Steps of the recovery of a restored MySQL (rule R13). They record what has already happened, so
@@ -22,9 +23,9 @@ func (tx tx) restoredOnly() error {
 }
 
 func (tx tx) restoredState() (payout.MySQLState, error) {
-	var row mysqlStateRow
+	var row mysql.StateRow
 	err := tx.Raw("SELECT * FROM books WHERE id = 1 LOCK IN SHARE MODE").Scan(&row).Error
-	b := row.state()
+	b := row.AsState()
 	if err == nil && b.State != payout.MySQLRestored {
 		err = fmt.Errorf("MySQL is %s, not restored: %w", b.State, ErrMoved)
 	}
@@ -47,25 +48,25 @@ func (s *Store) FindOrders(ctx context.Context, numbers []string) (map[string]pa
 	if len(numbers) == 0 {
 		return out, nil
 	}
-	var rows []attemptRow
+	var rows []mysql.AttemptRow
 	err := s.read(ctx).Select("order_no, booked, return_booked").Where("order_no IN ?", numbers).Find(&rows).Error
 	for _, r := range rows {
 		out[r.OrderNo] = payout.KnownOrder{Booked: r.Booked, ReturnBooked: r.ReturnBooked}
 	}
-	return out, classify(err)
+	return out, mysql.Classify(err)
 }
 
 // UnsettledPayments lists the payments of a packet that may have moved since the backup: all that
 // are not paid, cancelled or paid outside. The charge comes first. Errors: ErrUnavailable.
 func (s *Store) UnsettledPayments(ctx context.Context, packetID string) ([]payout.Payment, error) {
-	var rows []paymentRow
+	var rows []mysql.PaymentRow
 	err := s.read(ctx).Raw(`SELECT * FROM payments FORCE INDEX (payments_packet) WHERE packet_id = ? AND kind IN ('c', 'p', 'r', 'h')
 		AND status IN ('pending', 'sending', 'unknown', 'awaiting_recipient', 'failed', 'returned') ORDER BY id`, packetID).Scan(&rows).Error
 	out := make([]payout.Payment, len(rows))
 	for i, r := range rows {
-		out[i] = r.payment()
+		out[i] = r.Payment()
 	}
-	return out, classify(err)
+	return out, mysql.Classify(err)
 }
 
 // UnclaimedShares lists unclaimed shares of a packet after an index, in order. Errors:
@@ -79,7 +80,7 @@ func (s *Store) UnclaimedShares(ctx context.Context, packetID string, after, lim
 	for i, r := range rows {
 		out[i] = payout.UnclaimedShare{Index: r.ShareIndex, Amount: money.Fen(r.Amount)}
 	}
-	return out, classify(err)
+	return out, mysql.Classify(err)
 }
 
 // RecoverAttempt stores attempt no of a payment, sent at sentAt or later, with its exact request.
@@ -98,7 +99,7 @@ func (s *Store) RecoverAttempt(ctx context.Context, id string, no int, sentAt ti
 		if err != nil || no < len(attempts) {
 			return err
 		}
-		p, deciding := row.payment(), row.payment().OpenDecision
+		p, deciding := row.Payment(), row.Payment().OpenDecision
 		if err := limits.Adapter.Assign(&p); err != nil {
 			return err
 		}
@@ -120,7 +121,7 @@ func (s *Store) RecoverAttempt(ctx context.Context, id string, no int, sentAt ti
 		default:
 			return fmt.Errorf("payment %s: number %d after %d: %w", id, no, len(attempts), ErrMoved)
 		}
-		arow := newAttemptRow(a)
+		arow := mysql.NewAttemptRow(a)
 		write := tx.Save
 		if no > len(attempts) {
 			write = tx.Create
@@ -157,7 +158,7 @@ func (s *Store) RecoverCancel(ctx context.Context, id string) (refund string, er
 		if err != nil {
 			return err
 		}
-		p := row.payment()
+		p := row.Payment()
 		refund = payout.ID(payout.KindRefund, p.PacketID, p.ShareIndex+1)
 		if p.Status == payout.StatusCancelled {
 			return nil
@@ -198,10 +199,10 @@ func (s *Store) RecoverRejected(ctx context.Context, id string, f packet.Failure
 		if err != nil {
 			return err
 		}
-		p, failure := row.payment(), payout.NewFailure(f.Code, f.Message)
+		p, failure := row.Payment(), payout.NewFailure(f.Code, f.Message)
 		reject := func() error {
 			return tx.movePacket(id, packet.StatusFunding, packet.StatusRejected,
-				map[string]any{"failure_code": clipCode(failure.Code), "failure_message": clip(failure.Message, 255)})
+				map[string]any{"failure_code": mysql.ClipCode(failure.Code), "failure_message": mysql.Clip(failure.Message, 255)})
 		}
 		if p.Status == payout.StatusPaid || p.Status == payout.StatusReturned {
 			if err := reject(); err != nil {

@@ -9,12 +9,13 @@ import (
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
+	"hongbao/internal/store/storetest"
 )
 
 // The writes of a recovery on real rows; package simulate has them in memory.
 
 // declared declares MySQL restored.
-func declared(t *testing.T, s *Store) payout.MySQLState {
+func declared(t *testing.T, s *testStore) payout.MySQLState {
 	t.Helper()
 	b, err := s.DeclareRestored(t.Context(), staff.Write{Owner: "op", Role: "operator", Reason: "r"}, 0, s.Now())
 	must(t, err)
@@ -22,10 +23,10 @@ func declared(t *testing.T, s *Store) payout.MySQLState {
 }
 
 // ended ends the recovery, and operations release the provider.
-func ended(t *testing.T, s *Store, found payout.MySQLState) {
+func ended(t *testing.T, s *testStore, found payout.MySQLState) {
 	t.Helper()
-	must(t, errOnly(s.EndRecovery(t.Context(), staff.Write{Owner: "op", Role: "operator", Reason: "r"}, found, 0, provider, nil)))
-	must(t, errOnly(s.HoldProvider(t.Context(), financeWrite(t, s, rand.Text(), "h"), provider, false, renderProvider)))
+	must(t, storetest.ErrOnly(s.EndRecovery(t.Context(), staff.Write{Owner: "op", Role: "operator", Reason: "r"}, found, 0, provider, nil)))
+	must(t, storetest.ErrOnly(s.HoldProvider(t.Context(), financeWrite(t, s, rand.Text(), "h"), provider, false, renderProvider)))
 }
 
 // TestR13_ListIsLost: only a recovery records a packet whose user list is lost, and every reader
@@ -36,10 +37,10 @@ func TestR13_ListIsLost(t *testing.T) {
 	ctx := t.Context()
 	p, later := samplePacket(1000, 2), samplePacket(500, 1)
 	p.EligibleCount, later.EligibleCount = 2, 1
-	wantErr(t, errOnly(s.RecordPacket(ctx, p, []byte("sealed"), nil)), ErrMoved)
+	wantErr(t, storetest.ErrOnly(s.RecordPacket(ctx, p, []byte("sealed"), nil)), ErrMoved)
 	found := declared(t, s)
 	for _, one := range []packet.Packet{p, later} {
-		must(t, errOnly(s.RecordPacket(ctx, one, []byte("sealed"), nil)))
+		must(t, storetest.ErrOnly(s.RecordPacket(ctx, one, []byte("sealed"), nil)))
 	}
 	ended(t, s, found)
 	pay(t, s, chargeID(p))
@@ -47,7 +48,7 @@ func TestR13_ListIsLost(t *testing.T) {
 	if status, err := s.RecoverFund(ctx, p.ID, even(p)); err != nil || status != packet.StatusClosing {
 		t.Errorf("recovered as %s: %v", status, err)
 	}
-	must(t, errOnly(s.RecoverClaim(ctx, packet.Claim{PacketID: p.ID, UserID: "guest", Amount: 500, ClaimedAt: s.Now()})))
+	must(t, storetest.ErrOnly(s.RecoverClaim(ctx, packet.Claim{PacketID: p.ID, UserID: "guest", Amount: 500, ClaimedAt: s.Now()})))
 	ended(t, s, found)
 	pay(t, s, chargeID(later))
 	for _, one := range []packet.Packet{p, later} {
@@ -108,7 +109,7 @@ func TestR13_RejectedAgain(t *testing.T) {
 	if err != nil || back.Status != payout.StatusPending || back.Amount != 100 {
 		t.Errorf("%+v, %v", back, err)
 	}
-	if n := query[int](t, s, "SELECT COUNT(*) FROM payments WHERE kind = 'r'"); n != 1 {
+	if n := storetest.Query[int](t, s, "SELECT COUNT(*) FROM payments WHERE kind = 'r'"); n != 1 {
 		t.Errorf("%d refunds", n)
 	}
 	pay(t, s, back.ID)
@@ -151,7 +152,7 @@ func TestR13_RecoveryOfEarlierRestoreIsRefused(t *testing.T) {
 	s, c := newStore(t)
 	first := declared(t, s)
 	ended(t, s, first)
-	c.pass(time.Minute)
+	c.Pass(time.Minute)
 	again := declared(t, s)
 	_, err := s.EndRecovery(t.Context(), staff.Write{Owner: "op", Role: "operator", Reason: "r"}, first, 0, provider, nil)
 	wantErr(t, err, ErrMoved)
@@ -172,19 +173,19 @@ func TestR13_UnresolvedChargeNeedsAnotherRecovery(t *testing.T) {
 	must(t, s.NoteUndecided(ctx, p.ID, o.OrderNo, "no usable answer"))
 	ended(t, s, found)
 	settle(t, s, payout.SourceQuery, o.OrderNo, payout.ObsSucceeded)
-	wantErr(t, errOnly(s.Fund(ctx, p.ID, even(p))), payout.ErrHeld)
-	wantErr(t, errOnly(s.BeginClosing(ctx, p.ID, packet.CloseUnopened)), payout.ErrHeld)
-	id := query[int64](t, s, "SELECT id FROM holds WHERE scope = 'packet'")
-	wantErr(t, errOnly(s.ReleaseHold(ctx, financeWrite(t, s, "release", "h"), id, renderHold)), payout.ErrRecoveryRequired)
+	wantErr(t, storetest.ErrOnly(s.Fund(ctx, p.ID, even(p))), payout.ErrHeld)
+	wantErr(t, storetest.ErrOnly(s.BeginClosing(ctx, p.ID, packet.CloseUnopened)), payout.ErrHeld)
+	id := storetest.Query[int64](t, s, "SELECT id FROM holds WHERE scope = 'packet'")
+	wantErr(t, storetest.ErrOnly(s.ReleaseHold(ctx, financeWrite(t, s, "release", "h"), id, renderHold)), payout.ErrRecoveryRequired)
 	plan, err := s.PreviewRelease(ctx, "anna", id)
 	if wantErr(t, err, payout.ErrRecoveryRequired); plan.Hold.ID != id {
 		t.Errorf("%+v", plan)
 	}
-	c.pass(time.Minute)
+	c.Pass(time.Minute)
 	found = declared(t, s)
-	must(t, errOnly(s.RecoverFund(ctx, p.ID, even(p))))
+	must(t, storetest.ErrOnly(s.RecoverFund(ctx, p.ID, even(p))))
 	ended(t, s, found)
 	releaseByTwo(t, s, id)
-	must(t, errOnly(s.BeginClosing(ctx, p.ID, packet.CloseExpired)))
-	must(t, errOnly(s.CloseBooks(ctx, p.ID)))
+	must(t, storetest.ErrOnly(s.BeginClosing(ctx, p.ID, packet.CloseExpired)))
+	must(t, storetest.ErrOnly(s.CloseBooks(ctx, p.ID)))
 }

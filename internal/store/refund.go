@@ -5,9 +5,10 @@ import (
 
 	"hongbao/internal/money"
 	"hongbao/internal/payout"
+	"hongbao/internal/store/mysql"
 )
 
-func (tx tx) createRemainderRefund(row packetRow, amount money.Fen) error {
+func (tx tx) createRemainderRefund(row mysql.PacketRow, amount money.Fen) error {
 	id := payout.ID(payout.KindRefund, row.ID, 0)
 	if err := tx.post(row.ID, payout.NewTransfer(payout.PostClose, id, amount)); err != nil {
 		return err
@@ -21,7 +22,7 @@ func (tx tx) createRemainderRefund(row packetRow, amount money.Fen) error {
 
 func (tx tx) refundOfCancel(p payout.Payment) error {
 	var sender string
-	if err := tx.Model(&packetRow{}).Select("sender_id").Where("id = ?", p.PacketID).Scan(&sender).Error; err != nil {
+	if err := tx.Model(&mysql.PacketRow{}).Select("sender_id").Where("id = ?", p.PacketID).Scan(&sender).Error; err != nil {
 		return err
 	}
 	return tx.createRefund(payout.CancelRefund(p, sender, tx.now))

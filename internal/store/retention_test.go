@@ -13,12 +13,14 @@ import (
 	"hongbao/internal/devstack/stacktest"
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
+	"hongbao/internal/store/report"
+	"hongbao/internal/store/storetest"
 )
 
 const retainedDay = 24 * time.Hour
 
 // removeAll removes old rows of every table, as a worker's turns do.
-func removeAll(t *testing.T, s *Store, keep time.Duration) map[staff.RetainedTable]int64 {
+func removeAll(t *testing.T, s *testStore, keep time.Duration) map[staff.RetainedTable]int64 {
 	t.Helper()
 	out := map[staff.RetainedTable]int64{}
 	for _, r := range staff.Retentions {
@@ -35,9 +37,9 @@ func removeAll(t *testing.T, s *Store, keep time.Duration) map[staff.RetainedTab
 	return out
 }
 
-func eventsOf(t *testing.T, s *Store, id string) int {
+func eventsOf(t *testing.T, s *testStore, id string) int {
 	t.Helper()
-	return query[int](t, s, "SELECT COUNT(*) FROM payment_events WHERE payment_id = ?", id)
+	return storetest.Query[int](t, s, "SELECT COUNT(*) FROM payment_events WHERE payment_id = ?", id)
 }
 
 // TestRetention: old rows about final payments are removed. Others stay, as does what waits or is
@@ -64,15 +66,16 @@ func TestRetention(t *testing.T) {
 	repeated.Route = "POST /v1/staff/payouts/" + paid + "/ask"
 	first, err := s.Decide(ctx, repeated, paid, payout.DecisionRequest{Kind: payout.DecisionQuery}, render)
 	must(t, err)
-	must(t, s.db.Exec(`INSERT INTO breaks (kind, packet_id, payment_id, order_no, detail, created_at, last_seen, resolved_at, resolved_by,
+	must(t, s.db.Gorm.Exec(`INSERT INTO breaks (kind, packet_id, payment_id, order_no, detail, created_at, last_seen, resolved_at, resolved_by,
 		reason)
 		VALUES ('mismatch', '', '', 'Open1', '', ?, ?, NULL, NULL, NULL), ('mismatch', '', '', 'Done1', '', ?, ?, ?, 'x', 'y'),
-		('mismatch', ?, ?, ?, '', ?, ?, ?, 'x', 'y')`, c.at, c.at, c.at, c.at, c.at, p.ID, bad, payout.OrderNo(bad, 1), c.at, c.at, c.at).Error)
-	must(t, s.db.Exec(`INSERT INTO statement_lines (provider, ref, day, op, order_no, account, amount, moved_at, created_at, reconciliation_id)
+		('mismatch', ?, ?, ?, '', ?, ?, ?, 'x', 'y')`, c.At, c.At, c.At, c.At, c.At, p.ID, bad, payout.OrderNo(bad, 1), c.At, c.At, c.At).Error)
+	must(t,
+		s.db.Gorm.Exec(`INSERT INTO statement_lines (provider, ref, day, op, order_no, account, amount, moved_at, created_at, reconciliation_id)
 		VALUES ('x', '1', '2026-01-01', 'transfer', ?, 'a', 1, ?, ?, 'r'), ('x', '2', '2026-01-01', 'transfer', ?, 'a', 1, ?, ?, 'r'),
 		('x', '3', '2026-01-01', 'transfer', 'Open1', 'a', 1, ?, ?, 'r'), ('x', '4', '2026-01-01', 'transfer', 'Done1', 'a', 1, ?, ?, 'r')`,
-		payout.OrderNo(paid, 1), c.at, c.at, payout.OrderNo(bad, 1), c.at, c.at, c.at, c.at, c.at, c.at).Error)
-	must(t, s.db.Exec("INSERT INTO quarantine (lane, entry_id, content, error, created_at) VALUES (0, '1-1', '', 'e', ?)", c.at).Error)
+			payout.OrderNo(paid, 1), c.At, c.At, payout.OrderNo(bad, 1), c.At, c.At, c.At, c.At, c.At, c.At).Error)
+	must(t, s.db.Gorm.Exec("INSERT INTO quarantine (lane, entry_id, content, error, created_at) VALUES (0, '1-1', '', 'e', ?)", c.At).Error)
 
 	if got := removeAll(t, s, retainedDay); slices.ContainsFunc([]int64{got["notifications"], got["payment_events"], got["decisions"],
 		got["breaks"], got["statement_lines"], got["quarantine"], got["staff_idempotency"]}, func(n int64) bool { return n != 0 }) {
@@ -81,7 +84,7 @@ func TestRetention(t *testing.T) {
 	before, err := s.Balances(ctx, p.ID)
 	must(t, err)
 	waiting := eventsOf(t, s, bad)
-	c.pass(40 * retainedDay)
+	c.Pass(40 * retainedDay)
 	got := removeAll(t, s, 30*retainedDay) // of the answers, the one whose path names no payment
 	for table, want := range map[staff.RetainedTable]int64{staff.RetainedNotifications: 2, staff.RetainedLines: 2, staff.RetainedBreaks: 1,
 		staff.RetainedDecisions: 1, staff.RetainedQuarantine: 1, staff.RetainedStaffIdempotency: 1} {
@@ -92,7 +95,7 @@ func TestRetention(t *testing.T) {
 	if eventsOf(t, s, paid) != 0 || eventsOf(t, s, bad) != waiting || waiting == 0 {
 		t.Errorf("events: %d of what is paid, %d of %d of what failed", eventsOf(t, s, paid), eventsOf(t, s, bad), waiting)
 	}
-	if n := query[int](t, s, "SELECT COUNT(*) FROM decisions WHERE payment_id = ?", waits); n != 1 {
+	if n := storetest.Query[int](t, s, "SELECT COUNT(*) FROM decisions WHERE payment_id = ?", waits); n != 1 {
 		t.Errorf("%d decisions about what failed", n)
 	}
 	if after, err := s.Balances(ctx, p.ID); err != nil || after.ByAccount[payout.AccountOwed] != before.ByAccount[payout.AccountOwed] {
@@ -103,22 +106,23 @@ func TestRetention(t *testing.T) {
 		string(again.Body) != string(first.Body) {
 		t.Errorf("repeated while its packet is open: %+v, %v", again, err)
 	}
-	v := newHealthReader()
-	must(t, NewHealthReader(s).Read(ctx, v))
+	v := storetest.NewSnapshot()
+	must(t, report.NewHealthReader(s.Source).Read(ctx, v))
 	for _, r := range v.Retention {
 		if r.Removed != got[staff.RetainedTable(r.Table)] || r.Table == "quarantine" && !r.Oldest.IsZero() ||
 			r.Table == "payment_events" && r.Oldest.IsZero() {
 			t.Errorf("%+v", r)
 		}
 	}
-	must(t, s.db.Exec("UPDATE packets SET status = 'closed', close_reason = 'expired', closed_at = ?, books_closed_at = ?, remainder = 0, "+
-		"claimed_count = 4 WHERE id = ?",
-		s.Now(), s.Now(), p.ID).Error)
+	must(t,
+		s.db.Gorm.Exec("UPDATE packets SET status = 'closed', close_reason = 'expired', closed_at = ?, books_closed_at = ?, remainder = 0, "+
+			"claimed_count = 4 WHERE id = ?",
+			s.Now(), s.Now(), p.ID).Error)
 	for _, step := range []struct {
 		pass time.Duration
 		want int64
 	}{{6 * retainedDay, 0}, {2 * retainedDay, 1}} {
-		c.pass(step.pass)
+		c.Pass(step.pass)
 		if got := removeAll(t, s, 30*retainedDay)[staff.RetainedStaffIdempotency]; got != step.want {
 			t.Errorf("%d answers were removed %v on, want %d", got, step.pass, step.want)
 		}
@@ -148,7 +152,7 @@ func TestRetentionTurns(t *testing.T) {
 		pass time.Duration
 		want int
 	}{{0, 1}, {59 * time.Minute, 0}, {2 * time.Minute, 1}} {
-		c.pass(step.pass)
+		c.Pass(step.pass)
 		if got := turns(); got != step.want {
 			t.Errorf("after %v %d have a turn, want %d", step.pass, got, step.want)
 		}
@@ -177,11 +181,11 @@ func TestRetentionReadsIndexes(t *testing.T) {
 		ANALYZE TABLE payment_events, notifications, statement_lines, staff_idempotency, decisions, breaks, quarantine`,
 		at, at, at, at, at, at, at, at, at, at, at)
 	must(t, err)
-	rec := &recorder{Interface: logger.Discard}
-	s.db = s.db.Session(&gorm.Session{Logger: rec})
+	rec := &storetest.Recorder{Interface: logger.Discard}
+	s.db.Gorm = s.db.Gorm.Session(&gorm.Session{Logger: rec})
 	got := removeAll(t, s, 30*retainedDay)
-	v := newHealthReader()
-	must(t, NewHealthReader(s).retention(t.Context(), v))
+	v := storetest.NewSnapshot()
+	must(t, report.NewHealthReader(s.Source).Read(t.Context(), v))
 	// Without a payment row: an event or a decision always has one, and stays.
 	for table, want := range map[staff.RetainedTable]int64{staff.RetainedEvents: 0, staff.RetainedDecisions: 0,
 		staff.RetainedNotifications: 3000,
@@ -191,8 +195,8 @@ func TestRetentionReadsIndexes(t *testing.T) {
 		}
 	}
 	explained := 0
-	for _, text := range rec.texts {
-		if strings.Contains(text, " b ") {
+	for _, text := range rec.Texts {
+		if strings.Contains(text, "ORDER BY b.") {
 			explain(t, raw, text)
 			explained++
 		}

@@ -6,6 +6,7 @@ import (
 
 	"hongbao/internal/failpoint"
 	"hongbao/internal/payout"
+	"hongbao/internal/store/mysql"
 )
 
 type returnWatchRow struct {
@@ -44,18 +45,10 @@ func (s *Store) TakeReturnWatchTurn(ctx context.Context, by payout.Adapter, ever
 		if err := tx.Where("provider = ?", by.Provider).Take(&row).Error; err != nil {
 			return err
 		}
-		w = payout.ReturnWatch{Provider: by.Provider, Day: payout.Day(orEmpty(row.Day)), After: row.Place, Until: orZero(row.UntilAt)}
+		w = payout.ReturnWatch{Provider: by.Provider, Day: payout.Day(mysql.OrEmpty(row.Day)), After: row.Place, Until: mysql.OrZero(row.UntilAt)}
 		return nil
 	})
 	return w, ok, err
-}
-
-// returnsSeen is the time up to which returns were searched, of the provider furthest behind; zero
-// when none lists the current day.
-func (s *Store) returnsSeen(ctx context.Context) (time.Time, error) {
-	var seen struct{ UntilAt *time.Time }
-	err := s.read(ctx).Raw("SELECT MIN(until_at) AS until_at FROM return_watches").Scan(&seen).Error
-	return orZero(seen.UntilAt), err
 }
 
 // AdvanceReturnWatch moves the position from was to now and makes the next turn due after next. ok
@@ -64,7 +57,7 @@ func (s *Store) AdvanceReturnWatch(ctx context.Context, was, now payout.ReturnWa
 	err = s.inTx(ctx, failpoint.Administration, func(tx tx) error {
 		res := tx.Exec("UPDATE return_watches SET day = ?, place = ?, until_at = ?, due_at = ? WHERE provider = ? AND COALESCE(day, '') = ? "+
 			"AND place = ?",
-			optString(string(now.Day)), now.After, optTime(now.Until), tx.now.Add(next), was.Provider, string(was.Day), was.After)
+			mysql.OptString(string(now.Day)), now.After, mysql.OptTime(now.Until), tx.now.Add(next), was.Provider, string(was.Day), was.After)
 		ok = res.RowsAffected == 1
 		return res.Error
 	})

@@ -6,6 +6,7 @@ import (
 
 	"hongbao/internal/observe"
 	"hongbao/internal/payout"
+	"hongbao/internal/store/report"
 )
 
 // TestReturnWatch: one worker at a time has the turn, and a position moves only from the one that
@@ -41,7 +42,7 @@ func TestReturnWatch(t *testing.T) {
 		t.Error("the position was not stored")
 	}
 	v := observe.HealthSnapshot{Repairs: map[string]int64{}, HeldProviders: map[string]time.Time{}}
-	if must(t, NewHealthReader(s).Read(ctx, &v)); !v.ReturnsSearched.Equal(at.Until) { // the other one has seen nothing yet
+	if must(t, report.NewHealthReader(s.Source).Read(ctx, &v)); !v.ReturnsSearched.Equal(at.Until) { // the other one has seen nothing yet
 		t.Errorf("seen up to %v, shown as %v", at.Until, v.ReturnsSearched)
 	}
 	if keep(first, payout.ReturnWatch{Provider: "sandbox", Day: "2026-02-16", After: "3"}, time.Hour) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"hongbao/internal/payout"
+	"hongbao/internal/store/mysql"
 )
 
 // RequestReturnQuery requests a query of an order number that the provider lists as returned and
@@ -52,7 +53,7 @@ func (s *Store) RecordedReturns(ctx context.Context, orderNos []string) (map[str
 		JOIN payments p ON p.id = a.payment_id
 		WHERE a.order_no IN ?`, orderNos).Scan(&rows).Error
 	if err != nil {
-		return nil, classify(err)
+		return nil, mysql.Classify(err)
 	}
 	out := make(map[string]payout.KnownReturn, len(rows))
 	for _, r := range rows {

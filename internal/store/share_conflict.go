@@ -6,10 +6,9 @@ import (
 	"fmt"
 
 	"hongbao/internal/failpoint"
-	"hongbao/internal/money"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
-	"hongbao/internal/staff"
+	"hongbao/internal/store/mysql"
 )
 
 // RecordShareConflict records a share conflict (rule R10): a break and a payout failed with
@@ -32,7 +31,7 @@ func (s *Store) saveShareConflict(ctx context.Context, c packet.Claim, detail st
 	err := s.inTx(ctx, failpoint.ClaimConflict, func(tx tx) error {
 		// The lock serializes the choice of h numbers and keeps claims of the packet from being recorded
 		// concurrently.
-		var row packetRow
+		var row mysql.PacketRow
 		err := tx.Raw("SELECT id, app_id, currency, payout_provider FROM packets WHERE id = ? FOR UPDATE", c.PacketID).Scan(&row).Error
 		if err != nil {
 			return err
@@ -68,9 +67,9 @@ func (s *Store) saveShareConflict(ctx context.Context, c packet.Claim, detail st
 
 // shareConflictOf returns the payment id of a user's share conflict and creates it when missing. The
 // packet row is locked.
-func (tx tx) shareConflictOf(c packet.Claim, row packetRow, detail string) (string, error) {
+func (tx tx) shareConflictOf(c packet.Claim, row mysql.PacketRow, detail string) (string, error) {
 	var id string
-	if err := tx.Model(&claimRow{}).Where("packet_id = ? AND kind = ? AND user_id = ?", c.PacketID, claimConflict, c.UserID).
+	if err := tx.Model(&mysql.ClaimRow{}).Where("packet_id = ? AND kind = ? AND user_id = ?", c.PacketID, mysql.ClaimConflict, c.UserID).
 		Pluck("payment_id", &id).Error; err != nil || id != "" {
 		return id, err
 	}
@@ -85,7 +84,7 @@ func (tx tx) shareConflictOf(c packet.Claim, row packetRow, detail string) (stri
 	if err := tx.insertPayment(p); err != nil {
 		return "", err
 	}
-	if err := tx.Create(newClaimRow(c, claimConflict, p.ID, row.AppID)).Error; err != nil {
+	if err := tx.Create(mysql.NewClaimRow(c, mysql.ClaimConflict, p.ID, row.AppID)).Error; err != nil {
 		return "", err
 	}
 	return p.ID, tx.addEvent(p.ID, payout.Event{Source: "ledger", Event: payout.EventNotRecorded, Outcome: string(p.Status),
@@ -98,85 +97,26 @@ func (tx tx) freeHonour(packetID, userID string) (string, error) {
 	for n := payout.HonourNumber(packetID, userID); ; n = payout.NextHonourNumber(n) {
 		id := payout.ID(payout.KindHonour, packetID, n)
 		var taken int64
-		if err := tx.Model(&paymentRow{}).Where("id = ?", id).Count(&taken).Error; err != nil || taken == 0 {
+		if err := tx.Model(&mysql.PaymentRow{}).Where("id = ?", id).Count(&taken).Error; err != nil || taken == 0 {
 			return id, err
 		}
 	}
-}
-
-// PayoutProgress reads the state of the payouts of claims. A share conflict has its own payout, not
-// that of its share, which is another user's (rule R10). Unrecorded claims are missing from the map.
-// Errors: ErrUnavailable.
-func (s *Store) PayoutProgress(ctx context.Context, claims []payout.ClaimRef) (map[payout.ClaimRef]payout.PayoutProgress, error) {
-	out := make(map[payout.ClaimRef]payout.PayoutProgress, len(claims))
-	if len(claims) == 0 {
-		return out, nil
-	}
-	ids := make([]string, len(claims))
-	for i, c := range claims {
-		ids[i] = payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex)
-	}
-	var rows []struct{ ID, UserID, Status string }
-	if err := s.read(ctx).Model(&paymentRow{}).Select("id", "user_id", "status").Where("id IN ?", ids).Find(&rows).Error; err != nil {
-		return out, classify(err)
-	}
-	type booked struct{ user, status string }
-	of := make(map[string]booked, len(rows))
-	for _, r := range rows {
-		of[r.ID] = booked{r.UserID, r.Status}
-	}
-	var packets, users []string
-	for i, c := range claims {
-		if b, ok := of[ids[i]]; ok && b.user == c.UserID {
-			out[c] = payout.PayoutProgress{ID: ids[i], Status: payout.Status(b.status)}
-			continue
-		}
-		packets, users = append(packets, c.PacketID), append(users, c.UserID)
-	}
-	return out, s.addConflictProgress(ctx, out, claims, packets, users)
-}
-
-// addConflictProgress adds the payouts of share conflicts for claims without one.
-func (s *Store) addConflictProgress(ctx context.Context, out map[payout.ClaimRef]payout.PayoutProgress, claims []payout.ClaimRef, packets,
-	users []string) error {
-	if len(packets) == 0 {
-		return nil
-	}
-	var rows []struct{ PacketID, UserID, PaymentID, Status string }
-	err := s.read(ctx).Raw(`SELECT c.packet_id, c.user_id, c.payment_id, y.status FROM claims c JOIN payments y ON y.id = c.payment_id
-		WHERE c.packet_id IN ? AND c.kind = 'conflict' AND c.user_id IN ?`, packets, users).Scan(&rows).Error
-	for _, r := range rows {
-		for _, c := range claims {
-			if _, known := out[c]; !known && c.PacketID == r.PacketID && c.UserID == r.UserID {
-				out[c] = payout.PayoutProgress{ID: r.PaymentID, Status: payout.Status(r.Status)}
-			}
-		}
-	}
-	return classify(err)
-}
-
-// ShareConflicts adds up the share conflicts of a packet. Errors: ErrUnavailable.
-func (s *Store) ShareConflicts(ctx context.Context, packetID string) (staff.ShareConflicts, error) {
-	var sums struct{ Count, Amount, Free int64 }
-	err := s.read(ctx).Raw(`SELECT COUNT(*) AS count, COALESCE(SUM(y.amount), 0) AS amount, COALESCE(SUM(IF(s.user_id IS NULL, y.amount, 0)),
-		0) AS free
-		FROM claims c JOIN payments y ON y.id = c.payment_id LEFT JOIN shares s ON s.packet_id = c.packet_id AND s.share_index = c.share_index
-		WHERE c.packet_id = ? AND c.kind = 'conflict'`, packetID).Scan(&sums).Error
-	return staff.ShareConflicts{Count: sums.Count, Amount: money.Fen(sums.Amount), Free: money.Fen(sums.Free)}, classify(err)
 }
 
 // ShareConflictUsers lists the users with a share conflict in a packet: acknowledged claims without
 // a share. Errors: ErrUnavailable.
 func (s *Store) ShareConflictUsers(ctx context.Context, packetID string) ([]string, error) {
 	var users []string
-	err := s.read(ctx).Model(&claimRow{}).Where("packet_id = ? AND kind = ?", packetID, claimConflict).Pluck("user_id", &users).Error
-	return users, classify(err)
+	err := s.read(ctx).Model(&mysql.ClaimRow{}).Where("packet_id = ? AND kind = ?", packetID, mysql.ClaimConflict).Pluck("user_id",
+		&users).Error
+	return users, mysql.Classify(err)
 }
 
 // ClaimUsers lists the users with a recorded claim in a packet, with or without a share; one with both
 // is listed twice. Errors: ErrUnavailable.
 func (s *Store) ClaimUsers(ctx context.Context, packetID string) ([]string, error) {
 	var users []string
-	err := s.read(ctx).Model(&claimRow{}).Where("packet_id = ? AND kind IN ('share', 'conflict')", packetID).Pluck("user_id", &users).Error
-	return users, classify(err)
+	err := s.read(ctx).Model(&mysql.ClaimRow{}).Where("packet_id = ? AND kind IN ('share', 'conflict')", packetID).Pluck("user_id",
+		&users).Error
+	return users, mysql.Classify(err)
 }

@@ -5,28 +5,21 @@ import (
 	"fmt"
 
 	"hongbao/internal/access"
-	"hongbao/internal/money"
-	"hongbao/internal/observe"
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
+	"hongbao/internal/store/mysql"
 )
 
 // conflictRow is an open share conflict y with whether its user has a share of the packet too.
 type conflictRow struct {
-	Payment    paymentRow `gorm:"embedded"`
+	Payment    mysql.PaymentRow `gorm:"embedded"`
 	OtherClaim bool
 }
-
-// openConflicts selects share conflicts that nobody has decided about.
-const (
-	openConflicts = "payments y FORCE INDEX (payments_failure) WHERE y.kind = 'h' AND y.failure_code = '" + payout.FailureShareConflict + "'"
-	hasOtherClaim = "EXISTS (SELECT 1 FROM claims c WHERE c.packet_id = y.packet_id AND c.kind = 'share' AND c.user_id = y.user_id)"
-)
 
 // OpenShareConflicts lists share conflicts that nobody has decided about, newest first. Errors:
 // ErrUnavailable.
 func (s *Store) OpenShareConflicts(ctx context.Context, f staff.ConflictFilter) ([]staff.ConflictPlan, error) {
-	names, err := s.namesOf(ctx, f.NotBy)
+	names, err := mysql.NamesOf(s.read(ctx), f.NotBy)
 	if err != nil {
 		return nil, err
 	}
@@ -34,25 +27,25 @@ func (s *Store) OpenShareConflicts(ctx context.Context, f staff.ConflictFilter) 
 	if err != nil {
 		return nil, err
 	}
-	text := "SELECT y.*, " + hasOtherClaim + " AS other_claim FROM " + openConflicts + ` AND y.deciding = ''
-		AND NOT EXISTS (SELECT 1 FROM decisions WHERE payment_id = y.id AND status = 'waiting' AND ` + inTime + " AND decided_by IN ?)"
-	args := []any{now, now.Add(longestWait), names}
+	text := "SELECT y.*, " + mysql.HasOtherClaim + " AS other_claim FROM " + mysql.OpenConflicts + ` AND y.deciding = ''
+		AND NOT EXISTS (SELECT 1 FROM decisions WHERE payment_id = y.id AND status = 'waiting' AND ` + mysql.InTime + " AND decided_by IN ?)"
+	args := []any{now, now.Add(mysql.LongestWait), names}
 	for _, by := range []struct{ column, value string }{{"y.packet_id", f.PacketID}, {"y.user_id", f.UserID}} {
 		if by.value != "" {
 			text, args = text+" AND "+by.column+" = ?", append(args, by.value)
 		}
 	}
 	if f.Default != "" {
-		text, args = text+" AND "+hasOtherClaim+" = ?", append(args, f.Default == payout.DecisionCancel)
+		text, args = text+" AND "+mysql.HasOtherClaim+" = ?", append(args, f.Default == payout.DecisionCancel)
 	}
 	var rows []conflictRow
 	// raw: index hint and subqueries
 	err = s.read(ctx).Raw(text+" ORDER BY y.created_at DESC, y.id DESC LIMIT ?", append(args, f.Limit)...).Scan(&rows).Error
 	out := make([]staff.ConflictPlan, len(rows))
 	for i, r := range rows {
-		out[i] = staff.ConflictPlan{Payment: r.Payment.payment(), OtherClaim: r.OtherClaim}
+		out[i] = staff.ConflictPlan{Payment: r.Payment.Payment(), OtherClaim: r.OtherClaim}
 	}
-	return out, classify(err)
+	return out, mysql.Classify(err)
 }
 
 // DecideConflict honours (DecisionRetry) or voids (DecisionCancel) an open share conflict together with
@@ -70,7 +63,7 @@ func (s *Store) DecideConflict(ctx context.Context, w staff.Write, id string, ki
 		answer := func(_ *staff.Decision, _ staff.PaymentRow, refused error) (int, []byte) { return render(plan, refused) }
 		switch {
 		case err != nil:
-			return answerDecision(row, attempts, row.payment(), nil, err, answer)
+			return answerDecision(row, attempts, row.Payment(), nil, err, answer)
 		case plan.AskedBy != "":
 			return tx.answerAbout(w, row, attempts, first, true, answer)
 		}
@@ -89,21 +82,21 @@ func (s *Store) PreviewConflict(ctx context.Context, owner, id string, kind payo
 	tx := tx{DB: s.read(ctx), now: now}
 	row, attempts, err := tx.load(id, false)
 	if err != nil {
-		return plan, classify(err)
+		return plan, mysql.Classify(err)
 	}
 	if plan, _, err = tx.planConflict(owner, row, attempts, kind); err != nil {
-		return plan, classify(err)
+		return plan, mysql.Classify(err)
 	}
-	return plan, classify(tx.allow(kind.Action(plan.Payment.Kind), holdNames{packet: row.PacketID, payment: row.ID}))
+	return plan, mysql.Classify(tx.allow(kind.Action(plan.Payment.Kind), holdNames{packet: row.PacketID, payment: row.ID}))
 }
 
 // planConflict returns what a person's decision would do, and the other person's decision that it
 // approves.
-func (tx tx) planConflict(owner string, row paymentRow, attempts []payout.Attempt, kind payout.DecisionKind) (plan staff.ConflictPlan,
+func (tx tx) planConflict(owner string, row mysql.PaymentRow, attempts []payout.Attempt, kind payout.DecisionKind) (plan staff.ConflictPlan,
 	first staff.Decision, err error) {
-	plan.Payment = row.payment()
+	plan.Payment = row.Payment()
 	// raw: shares its text with the list
-	if err := tx.Raw("SELECT "+hasOtherClaim+" FROM payments y WHERE y.id = ?", row.ID).Scan(&plan.OtherClaim).Error; err != nil {
+	if err := tx.Raw("SELECT "+mysql.HasOtherClaim+" FROM payments y WHERE y.id = ?", row.ID).Scan(&plan.OtherClaim).Error; err != nil {
 		return plan, first, err
 	}
 	if !plan.Payment.OpenConflict(attempts) {
@@ -116,7 +109,7 @@ func (tx tx) planConflict(owner string, row paymentRow, attempts []payout.Attemp
 	if err != nil || !found {
 		return plan, first, err
 	}
-	first = waiting.decision(tx.now)
+	first = waiting.Decision(tx.now)
 	switch {
 	case first.Status != payout.DecisionWaiting: // expired
 		return plan, first, nil
@@ -128,14 +121,4 @@ func (tx tx) planConflict(owner string, row paymentRow, attempts []payout.Attemp
 	}
 	plan.AskedBy = first.By
 	return plan, first, nil
-}
-
-// shareConflicts counts and adds up the share conflicts that nobody has decided about.
-func (r *HealthReader) shareConflicts(ctx context.Context, v *observe.HealthSnapshot) error {
-	var sums struct{ N, Fen int64 }
-	// raw: shares its text with the list
-	err := r.store.read(ctx).Raw("SELECT COUNT(*) AS n, LEAST(COALESCE(SUM(y.amount), 0), ?) AS fen FROM "+openConflicts,
-		int64(money.Saturated)).Scan(&sums).Error
-	v.ShareConflicts, v.ShareConflictsFen = sums.N, sums.Fen
-	return err
 }

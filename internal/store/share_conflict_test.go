@@ -13,6 +13,8 @@ import (
 	"hongbao/internal/payout"
 	"hongbao/internal/reconcile"
 	"hongbao/internal/staff"
+	"hongbao/internal/store/report"
+	"hongbao/internal/store/storetest"
 )
 
 var (
@@ -23,7 +25,7 @@ var (
 )
 
 // recordConflict has a claim refused and recorded as a share conflict, as RecordClaim's activity does.
-func recordConflict(t testing.TB, s *Store, c packet.Claim) payout.State {
+func recordConflict(t testing.TB, s *testStore, c packet.Claim) payout.State {
 	t.Helper()
 	_, refused := s.RecordClaim(t.Context(), c)
 	if !errors.Is(refused, ErrConflict) && !errors.Is(refused, ErrBooksClosed) {
@@ -35,19 +37,11 @@ func recordConflict(t testing.TB, s *Store, c packet.Claim) payout.State {
 }
 
 // newShareConflict is a packet of one share of 100 fen, recorded for u; v has a share conflict.
-func newShareConflict(t testing.TB, s *Store) (p packet.Packet, id string) {
+func newShareConflict(t testing.TB, s *testStore) (p packet.Packet, id string) {
 	t.Helper()
 	p = funded(t, s, 100, 1)
 	claim(t, s, p, 0, "u")
 	return p, recordConflict(t, s, claimOf(p, 0, "v")).PaymentID
-}
-
-// checkLedger verifies every packet and payment of the database.
-func checkLedger(t testing.TB, s *Store) {
-	t.Helper()
-	if _, broken := verified(t, s); len(broken) != 0 {
-		t.Errorf("the ledger breaks %+v", broken)
-	}
 }
 
 // TestR9_UnrecordedByShare: a claim is recorded by share. It does not cover another share that its
@@ -127,10 +121,10 @@ func TestR10_ConflictIsRecorded(t *testing.T) {
 	if at, err := s.PayoutOf(ctx, p.ID, "w"); err != nil || at.Kind != payout.KindHonour || at.ShareIndex != -1 {
 		t.Errorf("%+v, %v", at, err)
 	}
-	if n := query[int](t, s, "SELECT COUNT(*) FROM breaks WHERE packet_id = ? AND kind = 'share_conflict'", p.ID); n != 2 {
+	if n := storetest.Query[int](t, s, "SELECT COUNT(*) FROM breaks WHERE packet_id = ? AND kind = 'share_conflict'", p.ID); n != 2 {
 		t.Errorf("%d breaks", n)
 	}
-	if n := query[int](t, s, "SELECT COUNT(*) FROM transfers WHERE order_no LIKE 'h%'"); n != 0 {
+	if n := storetest.Query[int](t, s, "SELECT COUNT(*) FROM transfers WHERE order_no LIKE 'h%'"); n != 0 {
 		t.Errorf("%d transfers for share conflicts that were not honoured", n)
 	}
 	checkLedger(t, s)
@@ -222,7 +216,7 @@ func TestR10_Honoured(t *testing.T) {
 	if first.OrderNo != payout.OrderNo(id, 1) || first.Op != payout.OpTransfer {
 		t.Errorf("%+v", first)
 	}
-	c.pass(time.Second)
+	c.Pass(time.Second)
 	checkLedger(t, s)
 	again, err := s.Decide(ctx, financeWrite(t, s, "a second retry", "h"), id, smallRetry, render)
 	must(t, err)
@@ -234,7 +228,7 @@ func TestR10_Honoured(t *testing.T) {
 		t.Fatalf("%d %s, %v", a.Status, a.Body, err)
 	}
 	balanced(t, s, p, house)
-	c.pass(time.Second) // every earlier order number is queried before a new one
+	c.Pass(time.Second) // every earlier order number is queried before a new one
 	settle(t, s, payout.SourceQuery, first.OrderNo, payout.ObsDeclined)
 	if o := pay(t, s, id); o.OrderNo != payout.OrderNo(id, 2) {
 		t.Errorf("paid under %s", o.OrderNo)
@@ -265,13 +259,13 @@ func TestR10_Voided(t *testing.T) {
 			if tc.honoured {
 				agreed(t, s, id, smallRetry)
 				fail(t, s, id)
-				c.pass(time.Second)
+				c.Pass(time.Second)
 			}
 			agreed(t, s, id, cancelCommand)
 			if got := dueKinds(t, s, id); !slices.Contains(got, "decide") {
 				t.Errorf("outbox %v", got)
 			}
-			c.pass(time.Second)
+			c.Pass(time.Second)
 			declineQueries(t, s, id)
 			for range 2 {
 				if st, err := s.CarryOut(ctx, id); err != nil || st.Status != payout.StatusCancelled || st.Step.Do != payout.ActionEnd {
@@ -279,10 +273,10 @@ func TestR10_Voided(t *testing.T) {
 				}
 			}
 			balanced(t, s, p, map[payout.Account]money.Fen{payout.AccountOwed: 100})
-			if n := query[int](t, s, "SELECT COUNT(*) FROM transfers WHERE order_no LIKE 'h%'"); n != tc.postings {
+			if n := storetest.Query[int](t, s, "SELECT COUNT(*) FROM transfers WHERE order_no LIKE 'h%'"); n != tc.postings {
 				t.Errorf("%d postings", n)
 			}
-			if n := query[int](t, s, "SELECT COUNT(*) FROM payments WHERE kind = 'r'"); n != 0 {
+			if n := storetest.Query[int](t, s, "SELECT COUNT(*) FROM payments WHERE kind = 'r'"); n != 0 {
 				t.Errorf("%d refunds of what was never the sender's", n)
 			}
 			if st := recordConflict(t, s, claimOf(p, 0, "v")); st.PaymentID != id || st.Status != payout.StatusCancelled {
@@ -314,7 +308,7 @@ func TestR10_Listed(t *testing.T) {
 	p := funded(t, s, 500, 5)
 	var want []string
 	for i := range 5 {
-		c.pass(time.Millisecond)
+		c.Pass(time.Millisecond)
 		want = append(want, claim(t, s, p, i, fmt.Sprint("u", i)).PaymentID, recordConflict(t, s, claimOf(p, i, fmt.Sprint("v", i))).PaymentID)
 	}
 	slices.Reverse(want)
@@ -357,15 +351,15 @@ func TestR10_Reconciled(t *testing.T) {
 	x := newStatement(t)
 	p := samplePacket(100, 1)
 	recorded(x.t, x.s, p)
-	x.paid(begin(t, x.s, chargeID(p)), 100, p.SenderID)
+	x.Paid(begin(t, x.s, chargeID(p)), 100, p.SenderID)
 	_, err := x.s.Fund(t.Context(), p.ID, even(p))
 	must(t, err)
 	claim(t, x.s, p, 0, "u")
-	x.paid(begin(t, x.s, payoutID(p, 0)), 100, "u")
+	x.Paid(begin(t, x.s, payoutID(p, 0)), 100, "u")
 	id := recordConflict(t, x.s, claimOf(p, 0, "v")).PaymentID
 	agreed(t, x.s, id, smallRetry)
-	x.paid(begin(t, x.s, id), 100, "v")
-	r := x.reconcile(payout.DayOf(x.s.Now(), time.UTC))
+	x.Paid(begin(t, x.s, id), 100, "v")
+	r := x.Reconcile(payout.DayOf(x.s.Now(), time.UTC))
 	x.want(x.breaks(false), "share_conflict "+payoutID(p, 0))
 	if got := x.sums(r, payout.OpTransfer); got.Provider.Amount != 200 || got.Books != got.Provider {
 		t.Errorf("%+v", got)
@@ -484,8 +478,8 @@ func TestHealthShareConflicts(t *testing.T) {
 	claim(t, s, p, 0, "u")
 	read := func(n, fen int64) {
 		t.Helper()
-		v := newHealthReader()
-		must(t, NewHealthReader(s).Read(t.Context(), v))
+		v := storetest.NewSnapshot()
+		must(t, report.NewHealthReader(s.Source).Read(t.Context(), v))
 		if v.ShareConflicts != n || v.ShareConflictsFen != fen {
 			t.Errorf("%d share conflicts of %d fen, want %d of %d", v.ShareConflicts, v.ShareConflictsFen, n, fen)
 		}
@@ -494,6 +488,6 @@ func TestHealthShareConflicts(t *testing.T) {
 	st := recordConflict(t, s, claimOf(p, 0, "v"))
 	recordConflict(t, s, claimOf(p, 0, "w"))
 	read(2, 200)
-	must(t, s.db.Exec("UPDATE payments SET status = 'cancelled', failure_code = NULL WHERE id = ?", st.PaymentID).Error)
+	must(t, s.db.Gorm.Exec("UPDATE payments SET status = 'cancelled', failure_code = NULL WHERE id = ?", st.PaymentID).Error)
 	read(1, 100)
 }

@@ -8,14 +8,15 @@ import (
 
 	"hongbao/internal/money"
 	"hongbao/internal/packet"
+	"hongbao/internal/store/storetest"
 	"hongbao/test/wait"
 )
 
 // stored returns the share amounts of a packet in MySQL.
-func stored(t *testing.T, s *Store, id string) (amounts []money.Fen) {
+func stored(t *testing.T, s *testStore, id string) (amounts []money.Fen) {
 	t.Helper()
 	var rows []shareRow
-	must(t, s.db.WithContext(t.Context()).Raw("SELECT * FROM shares WHERE packet_id = ? ORDER BY share_index", id).Scan(&rows).Error)
+	must(t, s.db.Gorm.WithContext(t.Context()).Raw("SELECT * FROM shares WHERE packet_id = ? ORDER BY share_index", id).Scan(&rows).Error)
 	for i, r := range rows {
 		if r.ShareIndex != i || r.UserID != nil {
 			t.Fatalf("row %d is %+v", i, r)
@@ -56,7 +57,7 @@ func TestFundInterrupted(t *testing.T) {
 	p := recorded(t, s, samplePacket(3*insertShares, 2*insertShares))
 	pay(t, s, chargeID(p))
 	// An uncommitted row of another transaction blocks the second statement.
-	other := s.db.WithContext(t.Context()).Begin()
+	other := s.db.Gorm.WithContext(t.Context()).Begin()
 	must(t, other.Error)
 	must(t, other.Exec("INSERT INTO shares (packet_id, share_index, amount) VALUES (?, ?, 1)", p.ID, insertShares+7).Error)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -68,7 +69,8 @@ func TestFundInterrupted(t *testing.T) {
 			t.Fatalf("not held up: %v", err)
 		default:
 		}
-		return query[int](t, s, "SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT' AND trx_rows_modified >= ?",
+		return storetest.Query[int](t, s,
+			"SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT' AND trx_rows_modified >= ?",
 			insertShares) > 0
 	})
 	if got := stored(t, s, p.ID); len(got) != 0 {

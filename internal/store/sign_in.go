@@ -6,6 +6,7 @@ import (
 
 	"hongbao/internal/access"
 	"hongbao/internal/failpoint"
+	"hongbao/internal/store/mysql"
 )
 
 // expiredSignIns is how many expired rows one transaction deletes.
@@ -42,7 +43,7 @@ func (s *Store) EndedSignIns(ctx context.Context) ([]access.EndedSignIn, error) 
 	var rows []endedSignInRow
 	if err := s.read(ctx).Raw("SELECT id, key_id, until_at FROM ended_sign_ins FORCE INDEX (ended_sign_ins_until) WHERE until_at >= ?",
 		now).Scan(&rows).Error; err != nil {
-		return nil, classify(err)
+		return nil, mysql.Classify(err)
 	}
 	out := make([]access.EndedSignIn, len(rows))
 	for i, r := range rows {

@@ -13,8 +13,8 @@ func TestEndedSignIns(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(t)
 	ctx := t.Context()
-	day := access.EndedSignIn{ID: []byte{0, 1, 0xff}, KeyID: "k1", Until: c.now().Add(24 * time.Hour).Truncate(time.Millisecond).UTC()}
-	hour := access.EndedSignIn{ID: []byte{0, 1, 0xfe}, KeyID: "k1", Until: c.now().Add(time.Hour).Truncate(time.Millisecond).UTC()}
+	day := access.EndedSignIn{ID: []byte{0, 1, 0xff}, KeyID: "k1", Until: c.Now().Add(24 * time.Hour).Truncate(time.Millisecond).UTC()}
+	hour := access.EndedSignIn{ID: []byte{0, 1, 0xfe}, KeyID: "k1", Until: c.Now().Add(time.Hour).Truncate(time.Millisecond).UTC()}
 	for range 2 {
 		must(t, s.EndSignIn(ctx, day))
 		must(t, s.EndSignIn(ctx, hour))
@@ -34,11 +34,11 @@ func TestEndedSignIns(t *testing.T) {
 	if ids := ended(); len(ids) != 2 {
 		t.Fatalf("%q", ids)
 	}
-	c.pass(2 * time.Hour)
+	c.Pass(2 * time.Hour)
 	if ids := ended(); len(ids) != 1 || ids[0] != string(day.ID) {
 		t.Errorf("an hour after its end: %q", ids)
 	}
-	must(t, s.EndSignIn(ctx, access.EndedSignIn{ID: []byte{2}, KeyID: "k1", Until: c.now()}))
+	must(t, s.EndSignIn(ctx, access.EndedSignIn{ID: []byte{2}, KeyID: "k1", Until: c.Now()}))
 	var kept int
 	must(t, s.read(ctx).Raw("SELECT COUNT(*) FROM ended_sign_ins").Scan(&kept).Error)
 	if kept != 2 {

@@ -35,7 +35,7 @@ func TestR9_StaleClaims(t *testing.T) {
 		{"not known", 3, false, 0, true},
 		{"shut", 3, true, 2, false},
 	} {
-		must(t, s.db.Exec("DELETE FROM pool_lanes WHERE lane = ?", lane).Error)
+		must(t, s.db.Gorm.Exec("DELETE FROM pool_lanes WHERE lane = ?", lane).Error)
 		if c.lane > 0 {
 			row := fence.LaneRow{Lane: lane, Epoch: c.lane, State: fence.LaneOpen}
 			if c.shut {
@@ -64,7 +64,7 @@ func TestR9_StaleClaims(t *testing.T) {
 			t.Errorf("%s: again %+v, %v", c.name, again, err)
 		}
 	}
-	must(t, s.db.Exec("UPDATE pool_lanes SET state = 'open', reason = NULL, shut_at = NULL WHERE lane = ?", lane).Error)
+	must(t, s.db.Gorm.Exec("UPDATE pool_lanes SET state = 'open', reason = NULL, shut_at = NULL WHERE lane = ?", lane).Error)
 	nowhere := claimOf(p, 0, "u")
 	nowhere.ShareIndex = 10
 	if late, err := s.IsStaleClaim(ctx, nowhere); err != nil || late {
@@ -81,7 +81,7 @@ func TestR9_ClaimsDoNotLockLane(t *testing.T) {
 	p := funded(t, s, 200, 2)
 	lane := packet.Lane(p.ID, s.lanes)
 	must(t, s.AddPoolLanes(t.Context(), []fence.LaneRow{{Lane: lane, Epoch: 1, State: fence.LaneOpen}}))
-	held := s.db.Begin()
+	held := s.db.Gorm.Begin()
 	defer held.Rollback()
 	must(t, held.Exec("UPDATE pool_lanes SET seen = 1 WHERE lane = ?", lane).Error)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)

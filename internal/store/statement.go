@@ -11,6 +11,7 @@ import (
 	"hongbao/internal/money"
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
+	"hongbao/internal/store/mysql"
 )
 
 // Results of comparing a statement line.
@@ -19,7 +20,6 @@ const (
 	verdictInFlight = "in_flight"
 	verdictQueried  = "asked"    // in flight; a query is requested
 	verdictRepaired = "repaired" // matches after a query
-	verdictBreak    = "break"
 )
 
 type lineRow struct {
@@ -65,7 +65,8 @@ func (s *Store) SaveStatement(ctx context.Context, runID string, by payout.Adapt
 			text.WriteString(", ")
 		}
 		text.WriteString("(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
-		args = append(args, by.Provider, l.Ref, string(day), clipCode(string(l.Op)), clipKey(l.OrderNo, 64), clipKey(l.Account, 255),
+		args = append(args, by.Provider, l.Ref, string(day), mysql.ClipCode(string(l.Op)), mysql.ClipKey(l.OrderNo, 64),
+			mysql.ClipKey(l.Account, 255),
 			int64(l.Amount), l.At.UTC(), now, runID)
 	}
 	text.WriteString(` ON DUPLICATE KEY UPDATE
@@ -85,7 +86,7 @@ func (s *Store) SaveStatement(ctx context.Context, runID string, by payout.Adapt
 // and the installation.
 func (tx tx) statementOf(runID string, by payout.Adapter) error {
 	var provider string
-	if err := tx.Model(&reconciliationRow{}).Where("id = ?", runID).Pluck("provider", &provider).Error; err != nil {
+	if err := tx.Model(&mysql.ReconciliationRow{}).Where("id = ?", runID).Pluck("provider", &provider).Error; err != nil {
 		return err
 	}
 	if provider != "" && provider != by.Provider {
@@ -146,24 +147,24 @@ func (tx tx) loadOrders(provider string, numbers []string) (orders, error) {
 }
 
 func (tx tx) loadBooked(o *orders, ids, numbers []string) error {
-	var payments []paymentRow
+	var payments []mysql.PaymentRow
 	if err := tx.Where("id IN ?", ids).Find(&payments).Error; err != nil {
 		return err
 	}
 	byID := make(map[string]payout.Payment, len(payments))
 	for _, p := range payments {
-		byID[p.ID] = p.payment()
+		byID[p.ID] = p.Payment()
 	}
-	var attempts []attemptRow
+	var attempts []mysql.AttemptRow
 	if err := tx.Where("order_no IN ?", numbers).Find(&attempts).Error; err != nil {
 		return err
 	}
 	for _, a := range attempts {
 		if p, ok := byID[a.PaymentID]; ok {
-			o.booked[a.OrderNo] = &staff.BookedOrder{Payment: p, Attempt: a.attempt()}
+			o.booked[a.OrderNo] = &staff.BookedOrder{Payment: p, Attempt: a.Attempt()}
 		}
 	}
-	var posts []transferRow
+	var posts []mysql.TransferRow
 	if err := tx.Where("order_no IN ?", numbers).Find(&posts).Error; err != nil {
 		return err
 	}
@@ -222,7 +223,7 @@ func (j judged) finding(b payout.Break) finding {
 func (j judged) text() string {
 	switch {
 	case len(j.verdict.Breaks) > 0:
-		return verdictBreak
+		return mysql.VerdictBreak
 	case j.verdict.InFlight && j.verdict.Query:
 		return verdictQueried
 	case j.verdict.InFlight:

@@ -10,11 +10,11 @@ import (
 
 // statements is the number of SQL statements of a step, with the begin and commit of its transaction.
 // The store has one connection, whose counter is read.
-func statements(t testing.TB, s *Store, step func()) int64 {
+func statements(t testing.TB, s *testStore, step func()) int64 {
 	t.Helper()
 	read := func() (n int64) {
 		var name string
-		must(t, s.sql.QueryRowContext(t.Context(), "SHOW SESSION STATUS LIKE 'Questions'").Scan(&name, &n))
+		must(t, s.db.SQL.QueryRowContext(t.Context(), "SHOW SESSION STATUS LIKE 'Questions'").Scan(&name, &n))
 		return n
 	}
 	before := read()

@@ -8,6 +8,7 @@ import (
 	"hongbao/internal/access"
 	"hongbao/internal/failpoint"
 	"hongbao/internal/staff"
+	"hongbao/internal/store/mysql"
 )
 
 type ticketKeyRow struct {
@@ -22,15 +23,15 @@ type ticketKeyRow struct {
 func (ticketKeyRow) TableName() string { return "app_ticket_keys" }
 
 func (r ticketKeyRow) record() access.TicketKeyRecord {
-	return access.TicketKeyRecord{TicketKey: access.TicketKey{ID: r.Kid, AppID: r.AppID, Public: r.PublicKey}, Name: orEmpty(r.Name),
-		CreatedAt: r.CreatedAt.UTC(), RevokedAt: orZero(r.RevokedAt)}
+	return access.TicketKeyRecord{TicketKey: access.TicketKey{ID: r.Kid, AppID: r.AppID, Public: r.PublicKey}, Name: mysql.OrEmpty(r.Name),
+		CreatedAt: r.CreatedAt.UTC(), RevokedAt: mysql.OrZero(r.RevokedAt)}
 }
 
 // TicketKeysInUse reads every ticket key that is not revoked, by id. Errors: ErrUnavailable.
 func (s *Store) TicketKeysInUse(ctx context.Context) ([]access.TicketKey, error) {
 	var rows []ticketKeyRow
 	if err := s.read(ctx).Where("revoked_at IS NULL").Order("kid").Find(&rows).Error; err != nil {
-		return nil, classify(err)
+		return nil, mysql.Classify(err)
 	}
 	var out []access.TicketKey
 	for _, r := range rows {
@@ -51,7 +52,7 @@ func (s *Store) TicketKeys(ctx context.Context, f access.KeyFilter) ([]access.Ti
 	}
 	var rows []ticketKeyRow
 	if err := q.Order("created_at DESC, kid DESC").Limit(f.Limit).Find(&rows).Error; err != nil {
-		return nil, classify(err)
+		return nil, mysql.Classify(err)
 	}
 	out := make([]access.TicketKeyRecord, len(rows))
 	for i, r := range rows {
@@ -80,7 +81,8 @@ func (s *Store) AddTicketKey(ctx context.Context, w staff.Write, k access.Ticket
 			return out, access.ErrTicketKeyTaken
 		}
 		k.CreatedAt = tx.now.Truncate(time.Millisecond)
-		err = tx.Create(&ticketKeyRow{Kid: k.ID, PublicKey: k.Public, AppID: k.AppID, Name: optString(k.Name), CreatedAt: k.CreatedAt}).Error
+		err = tx.Create(&ticketKeyRow{Kid: k.ID, PublicKey: k.Public, AppID: k.AppID, Name: mysql.OptString(k.Name),
+			CreatedAt: k.CreatedAt}).Error
 		if err != nil {
 			return out, err
 		}

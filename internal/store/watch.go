@@ -6,12 +6,13 @@ import (
 
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/store/mysql"
 )
 
 // What the watch reads: pages in index order, so a round costs the same whatever the tables hold.
 
 type waitingRow struct {
-	Payment    paymentRow `gorm:"embedded"`
+	Payment    mysql.PaymentRow `gorm:"embedded"`
 	NextAt     *time.Time
 	NextAction *string
 }
@@ -28,10 +29,10 @@ func (s *Store) WaitingPayments(ctx context.Context, kind payout.Kind, status pa
 		limit).Scan(&rows).Error
 	out := make([]payout.OpenPayment, len(rows))
 	for i, r := range rows {
-		out[i] = payout.OpenPayment{Payment: r.Payment.payment(), OrderNo: orEmpty(r.Payment.OrderNo), NextAt: orZero(r.NextAt),
-			Next: payout.Action(orEmpty(r.NextAction))}
+		out[i] = payout.OpenPayment{Payment: r.Payment.Payment(), OrderNo: mysql.OrEmpty(r.Payment.OrderNo), NextAt: mysql.OrZero(r.NextAt),
+			Next: payout.Action(mysql.OrEmpty(r.NextAction))}
 	}
-	return out, classify(err)
+	return out, mysql.Classify(err)
 }
 
 // orEarliest returns t; for the zero time, the earliest one that DATETIME can hold.
@@ -43,13 +44,13 @@ func orEarliest(t time.Time) time.Time {
 }
 
 type unfinishedRow struct {
-	Packet       packetRow `gorm:"embedded"`
+	Packet       mysql.PacketRow `gorm:"embedded"`
 	RefundStatus *string
 }
 
 func (r unfinishedRow) unfinished() (packet.UnfinishedPacket, error) {
-	rec, err := r.Packet.record()
-	return packet.UnfinishedPacket{Record: rec, RefundStatus: orEmpty(r.RefundStatus), UpdatedAt: r.Packet.UpdatedAt.UTC()}, err
+	rec, err := r.Packet.Record()
+	return packet.UnfinishedPacket{Record: rec, RefundStatus: mysql.OrEmpty(r.RefundStatus), UpdatedAt: r.Packet.UpdatedAt.UTC()}, err
 }
 
 // The refund of the remainder has number 0: its id is the packet's between two constants.
@@ -63,7 +64,7 @@ func (s *Store) UnfinishedPackets(ctx context.Context, status packet.Status, aft
 	err := s.read(ctx).Raw(selectUnfinished+` WHERE k.status = ? AND (k.expires_at > ? OR (k.expires_at = ? AND k.id > ?))
 		ORDER BY k.expires_at, k.id LIMIT ?`, string(status), orEarliest(after.At), orEarliest(after.At), after.ID, limit).Scan(&rows).Error
 	if err != nil {
-		return nil, classify(err)
+		return nil, mysql.Classify(err)
 	}
 	out := make([]packet.UnfinishedPacket, len(rows))
 	for i, r := range rows {
@@ -80,7 +81,7 @@ func (s *Store) UnfinishedPacket(ctx context.Context, id string) (u packet.Unfin
 	var rows []unfinishedRow
 	err = s.read(ctx).Raw(selectUnfinished+" WHERE k.id = ? AND k.status IN ('funding', 'open', 'closing')", id).Scan(&rows).Error
 	if err != nil || len(rows) == 0 {
-		return packet.UnfinishedPacket{}, false, classify(err)
+		return packet.UnfinishedPacket{}, false, mysql.Classify(err)
 	}
 	u, err = rows[0].unfinished()
 	return u, err == nil, err
@@ -96,11 +97,11 @@ func (s *Store) PacketStates(ctx context.Context, ids []string) (map[string]pack
 		ID, Status string
 		UpdatedAt  time.Time
 	}
-	err := s.read(ctx).Model(&packetRow{}).Select("id", "status", "updated_at").Where("id IN ?", ids).Find(&rows).Error
+	err := s.read(ctx).Model(&mysql.PacketRow{}).Select("id", "status", "updated_at").Where("id IN ?", ids).Find(&rows).Error
 	for _, r := range rows {
 		out[r.ID] = packet.RowState{Stored: packet.Status(r.Status), UpdatedAt: r.UpdatedAt.UTC()}
 	}
-	return out, classify(err)
+	return out, mysql.Classify(err)
 }
 
 // PayoutOf reads the payout of a user's claim. Errors: ErrNotFound, ErrUnavailable.
@@ -118,11 +119,11 @@ func (s *Store) CountRepair(ctx context.Context, kind, subject string) error {
 	if err != nil {
 		return err
 	}
-	return classify(tx{DB: s.read(ctx), now: now}.noteRepair(kind, subject))
+	return mysql.Classify(tx{DB: s.read(ctx), now: now}.noteRepair(kind, subject))
 }
 
 func (tx tx) noteRepair(kind, subject string) error {
 	return tx.Exec(`INSERT INTO repairs (kind, made, subject, last_at) VALUES (?, 1, ?, ?)
 		ON DUPLICATE KEY UPDATE made = made + 1, subject = VALUES(subject), last_at = VALUES(last_at)`, kind,
-		clipKey(subject, 128), tx.now).Error
+		mysql.ClipKey(subject, 128), tx.now).Error
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"hongbao/internal/devstack/stacktest"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 )
@@ -41,7 +42,7 @@ func TestWaitingPayments(t *testing.T) {
 	if got := overdue(); len(got) != 0 {
 		t.Errorf("overdue at once: %v", got)
 	}
-	c.pass(time.Minute)
+	c.Pass(time.Minute)
 	if got := overdue(); !slices.Equal(got, []string{fresh, second, sending}) {
 		t.Errorf("overdue %v, want %v", got, []string{fresh, second, sending})
 	}
@@ -54,11 +55,11 @@ func TestWaitingPayments(t *testing.T) {
 	obs.RetryAfter = time.Hour
 	_, err = s.Settle(ctx, obs, o.OrderNo)
 	must(t, err)
-	c.pass(59 * time.Minute)
+	c.Pass(59 * time.Minute)
 	if got := overdue(); slices.Contains(got, sending) {
 		t.Error("overdue while it waits for its next step")
 	}
-	c.pass(2 * time.Minute)
+	c.Pass(2 * time.Minute)
 	if got := overdue(); !slices.Contains(got, sending) {
 		t.Errorf("overdue %v, not the one whose pause is over", got)
 	}
@@ -117,4 +118,13 @@ func TestUnfinishedPackets(t *testing.T) {
 	if _, ok, err := s.UnfinishedPacket(ctx, p.ID); ok || err != nil {
 		t.Errorf("closed, and %t, %v", ok, err)
 	}
+}
+
+// TestUnfinishedReadsIndex: a page of unfinished packets reads no finished one.
+func TestUnfinishedReadsIndex(t *testing.T) {
+	t.Parallel()
+	s, _, raw := newStoreAt(t, stacktest.MariaDB(t))
+	manyLives(t, s)
+	explain(t, raw, selectUnfinished+" WHERE k.status = 'open' AND (k.expires_at > '2026-01-01' OR (k.expires_at = '2026-01-01' AND "+
+		"k.id > 'a')) ORDER BY k.expires_at, k.id LIMIT 100")
 }

@@ -7,6 +7,7 @@ import (
 
 	"hongbao/internal/campaign"
 	"hongbao/internal/packet"
+	"hongbao/internal/store/mysql"
 )
 
 // winnersAtOnce is how many winners of a campaign are read at once.
@@ -24,7 +25,7 @@ func (s *Store) CampaignWinnersOfLane(ctx context.Context, lane, lanes int, pass
 	err = s.read(ctx).Select("id, template").Where(idsOfLane+" AND (ended_at IS NULL OR ended_at > ?)", packet.LanePrefixes(lane, lanes),
 		now.Add(-packet.MaxLife-campaign.CreateAhead)).Find(&rows).Error
 	if err != nil {
-		return classify(err)
+		return mysql.Classify(err)
 	}
 	for _, r := range rows {
 		var t campaign.Template
@@ -49,12 +50,12 @@ func (s *Store) winners(ctx context.Context, id string, pass func(campaign strin
 	after := place{PacketID: part}
 	for {
 		var rows []place
-		err := s.read(ctx).Model(&claimRow{}).Select("packet_id, user_id").
-			Where("packet_id >= ? AND packet_id < ? AND kind = ? AND (packet_id > ? OR user_id > ?)", after.PacketID, part+"w", claimOfShare,
+		err := s.read(ctx).Model(&mysql.ClaimRow{}).Select("packet_id, user_id").
+			Where("packet_id >= ? AND packet_id < ? AND kind = ? AND (packet_id > ? OR user_id > ?)", after.PacketID, part+"w", mysql.ClaimOfShare,
 				after.PacketID, after.UserID).
 			Order("packet_id, user_id").Limit(winnersAtOnce).Find(&rows).Error
 		if err != nil || len(rows) == 0 {
-			return classify(err)
+			return mysql.Classify(err)
 		}
 		users := make([]string, len(rows))
 		for i, r := range rows {

@@ -8,6 +8,7 @@ import (
 	"hongbao/internal/failpoint"
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
+	"hongbao/internal/store/mysql"
 )
 
 // WithdrawApproval withdraws a waiting decision by its author: nothing has moved, and another
@@ -15,7 +16,7 @@ import (
 // payout.ErrNotAuthor, staff.ErrKeyReused, payout.ErrMySQLRestored, ErrUnavailable.
 func (s *Store) WithdrawApproval(ctx context.Context, w staff.Write, approvalID string,
 	render staff.DecisionAnswer) (staff.Answer, error) {
-	return s.onDecision(ctx, w, approvalID, func(tx tx, row paymentRow, attempts []payout.Attempt, d staff.Decision) (staff.Answer,
+	return s.onDecision(ctx, w, approvalID, func(tx tx, row mysql.PaymentRow, attempts []payout.Attempt, d staff.Decision) (staff.Answer,
 		error) {
 		if !access.SamePerson(d.By, w.Owner) {
 			return staff.Answer{}, payout.ErrNotAuthor
@@ -24,11 +25,11 @@ func (s *Store) WithdrawApproval(ctx context.Context, w staff.Write, approvalID 
 			return staff.Answer{}, err
 		}
 		err := tx.withdraw(w, row, &d)
-		return answerDecision(row, attempts, row.payment(), &d, err, render)
+		return answerDecision(row, attempts, row.Payment(), &d, err, render)
 	})
 }
 
-func (tx tx) withdraw(w staff.Write, row paymentRow, d *staff.Decision) error {
+func (tx tx) withdraw(w staff.Write, row mysql.PaymentRow, d *staff.Decision) error {
 	if d.Status != payout.DecisionWaiting {
 		return fmt.Errorf("decision %s is %s: %w", d.ID, d.Status, payout.ErrNotRetryable)
 	}
@@ -36,7 +37,7 @@ func (tx tx) withdraw(w staff.Write, row paymentRow, d *staff.Decision) error {
 	if err := tx.casDecision(payout.DecisionWaiting, *d); err != nil {
 		return err
 	}
-	return tx.noteDecision(w, "withdraw_"+string(d.Kind), row, row.payment(), *d)
+	return tx.noteDecision(w, "withdraw_"+string(d.Kind), row, row.Payment(), *d)
 }
 
 // WithdrawCancel ends the open cancel or not_moved of a payment by staff, before it is carried out:
@@ -59,8 +60,8 @@ func (s *Store) WithdrawCancel(ctx context.Context, w staff.Write, id string, re
 	})
 }
 
-func (tx tx) withdrawCancel(w staff.Write, row paymentRow) (payout.Payment, staff.Decision, error) {
-	p := row.payment()
+func (tx tx) withdrawCancel(w staff.Write, row mysql.PaymentRow) (payout.Payment, staff.Decision, error) {
+	p := row.Payment()
 	if err := payout.WithdrawCancel(&p, tx.now); err != nil {
 		return p, staff.Decision{}, err
 	}
@@ -68,7 +69,7 @@ func (tx tx) withdrawCancel(w staff.Write, row paymentRow) (payout.Payment, staf
 	if err != nil {
 		return p, staff.Decision{}, err
 	}
-	d := open.decision(tx.now)
+	d := open.Decision(tx.now)
 	d.Status, d.EndedAt = payout.DecisionWithdrawn, tx.now
 	if err := tx.casPayment(row, p); err != nil {
 		return p, d, err
@@ -86,7 +87,7 @@ func (tx tx) withdrawCancel(w staff.Write, row paymentRow) (payout.Payment, staf
 
 // onDecision runs a staff write about a decision with approval. do gets its payment and the decision
 // locked.
-func (s *Store) onDecision(ctx context.Context, w staff.Write, approvalID string, do func(tx, paymentRow, []payout.Attempt,
+func (s *Store) onDecision(ctx context.Context, w staff.Write, approvalID string, do func(tx, mysql.PaymentRow, []payout.Attempt,
 	staff.Decision) (staff.Answer, error)) (staff.Answer, error) {
 	return s.staffWrite(ctx, failpoint.DecideAnswer, w, func(tx tx) (staff.Answer, error) {
 		row, attempts, d, err := tx.lockDecision(approvalID)
@@ -99,7 +100,7 @@ func (s *Store) onDecision(ctx context.Context, w staff.Write, approvalID string
 
 // lockDecision locks the payment first and then its decision, in the order of every deciding
 // transaction.
-func (tx tx) lockDecision(approvalID string) (row paymentRow, attempts []payout.Attempt, d staff.Decision, err error) {
+func (tx tx) lockDecision(approvalID string) (row mysql.PaymentRow, attempts []payout.Attempt, d staff.Decision, err error) {
 	if d, err = tx.decisionOf(approvalID, false); err != nil {
 		return row, nil, d, err
 	}

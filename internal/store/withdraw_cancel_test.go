@@ -8,17 +8,18 @@ import (
 
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
+	"hongbao/internal/store/storetest"
 )
 
 // cancelWithdrawal returns a write of a third person, who neither made nor approved the cancel.
-func cancelWithdrawal(t testing.TB, s *Store, key string) staff.Write {
+func cancelWithdrawal(t testing.TB, s *testStore, key string) staff.Write {
 	w := financeWrite(t, s, key, "h")
 	w.Owner, w.Route = "finance3", "POST /v1/staff/payouts/x/withdraw"
 	return by(t, s, w)
 }
 
 // openCancel returns a failed payout with an open cancel by two persons.
-func openCancel(t testing.TB, s *Store) string {
+func openCancel(t testing.TB, s *testStore) string {
 	t.Helper()
 	id := owing(t, s)
 	fail(t, s, id)
@@ -26,7 +27,7 @@ func openCancel(t testing.TB, s *Store) string {
 	return id
 }
 
-func (s *Store) withdrawOpen(t testing.TB, key, id string) staff.Answer {
+func (s *testStore) withdrawOpen(t testing.TB, key, id string) staff.Answer {
 	t.Helper()
 	a, err := s.WithdrawCancel(t.Context(), cancelWithdrawal(t, s, key), id, render)
 	must(t, err)
@@ -49,7 +50,8 @@ func TestR5_WithdrawCancel(t *testing.T) {
 	if a.Status != 202 || a.Replayed || statusOf(t, s, id) != payout.StatusFailed {
 		t.Fatalf("%d %s", a.Status, a.Body)
 	}
-	if got := query[string](t, s, "SELECT CONCAT(status, ' ', approved_by, ' ', ended_at IS NOT NULL) FROM decisions WHERE payment_id = ?",
+	if got := storetest.Query[string](t, s,
+		"SELECT CONCAT(status, ' ', approved_by, ' ', ended_at IS NOT NULL) FROM decisions WHERE payment_id = ?",
 		id); got != "withdrawn finance2 1" {
 		t.Error(got)
 	}
@@ -62,11 +64,12 @@ func TestR5_WithdrawCancel(t *testing.T) {
 	if st, err := s.CarryOut(ctx, id); err != nil || st.Status != payout.StatusFailed {
 		t.Errorf("carried out: %+v, %v", st, err)
 	}
-	if got := query[string](t, s, "SELECT CONCAT(actor, ': ', reason) FROM audit WHERE action = 'withdraw_open_cancel' AND subject = ?",
+	if got := storetest.Query[string](t, s,
+		"SELECT CONCAT(actor, ': ', reason) FROM audit WHERE action = 'withdraw_open_cancel' AND subject = ?",
 		id); got != "finance3: 确认过" {
 		t.Errorf("audit: %s", got)
 	}
-	if n := query[int](t, s, "SELECT COUNT(*) FROM payment_events WHERE payment_id = ? AND event = 'decision' AND "+
+	if n := storetest.Query[int](t, s, "SELECT COUNT(*) FROM payment_events WHERE payment_id = ? AND event = 'decision' AND "+
 		`args LIKE '{"action":"withdraw_open_cancel","by":"finance3",%'`, id); n != 1 {
 		t.Errorf("%d times in the timeline", n)
 	}
@@ -135,8 +138,9 @@ func TestR5_WithdrawCancelAtOnce(t *testing.T) {
 				withdrawn++
 			}
 		}
-		refunds := query[int](t, s, "SELECT COUNT(*) FROM payments WHERE id = ?", payout.ID(payout.KindRefund, parts.PacketID, parts.Number+1))
-		decision := query[string](t, s, "SELECT status FROM decisions WHERE payment_id = ?", id)
+		refunds := storetest.Query[int](t, s, "SELECT COUNT(*) FROM payments WHERE id = ?", payout.ID(payout.KindRefund, parts.PacketID,
+			parts.Number+1))
+		decision := storetest.Query[string](t, s, "SELECT status FROM decisions WHERE payment_id = ?", id)
 		switch status := statusOf(t, s, id); {
 		case status == payout.StatusCancelled && withdrawn == 0 && refunds == 1 && decision == "carried_out":
 		case status == payout.StatusFailed && withdrawn == 1 && refunds == 0 && decision == "withdrawn":
@@ -154,7 +158,7 @@ func TestWithdrawCancelWakesNothing(t *testing.T) {
 	id := openCancel(t, s)
 	declineQueries(t, s, id)
 	s.withdrawOpen(t, "w", id)
-	c.pass(time.Minute)
+	c.Pass(time.Minute)
 	due, err := s.DueOutbox(t.Context(), 10)
 	if err != nil || len(due) != 0 || len(dueKinds(t, s, id)) != 0 {
 		t.Errorf("%+v, %v", due, err)

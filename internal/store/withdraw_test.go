@@ -8,10 +8,12 @@ import (
 
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
+	"hongbao/internal/store/mysql"
+	"hongbao/internal/store/storetest"
 )
 
 // withdrawalBy returns a write of the decision's author.
-func withdrawalBy(t testing.TB, s *Store, key string) staff.Write {
+func withdrawalBy(t testing.TB, s *testStore, key string) staff.Write {
 	w := financeWrite(t, s, key, "h")
 	w.Route = "POST /v1/staff/approvals/x/withdraw"
 	return w
@@ -32,7 +34,7 @@ func TestWithdraw(t *testing.T) {
 		approvals = append(approvals, proposed(t, s, ids[i], payout.DecisionRequest{Kind: payout.DecisionCancel}))
 	}
 	statusIn := func(i int) string {
-		return query[string](t, s, "SELECT status FROM decisions WHERE approval_id = ?", approvals[i])
+		return storetest.Query[string](t, s, "SELECT status FROM decisions WHERE approval_id = ?", approvals[i])
 	}
 	t.Run("by another", func(t *testing.T) {
 		w := withdrawalBy(t, s, "another")
@@ -62,7 +64,8 @@ func TestWithdraw(t *testing.T) {
 		if a, err = s.AnswerApproval(ctx, second(t, s, "too late"), approvals[0], true, render); err != nil || a.Status != 409 {
 			t.Errorf("approved after it was withdrawn: %d %s, %v", a.Status, a.Body, err)
 		}
-		if got := query[string](t, s, "SELECT after_is FROM audit WHERE action = 'withdraw_cancel' AND actor = 'finance' AND subject = ?",
+		if got := storetest.Query[string](t, s,
+			"SELECT after_is FROM audit WHERE action = 'withdraw_cancel' AND actor = 'finance' AND subject = ?",
 			ids[0]); got == "" {
 			t.Error("not in the audit")
 		}
@@ -109,7 +112,7 @@ func TestWithdraw(t *testing.T) {
 		}
 	})
 	t.Run("too late", func(t *testing.T) {
-		c.pass(approvalLife + time.Second)
+		c.Pass(mysql.ApprovalLife + time.Second)
 		if a, err := s.WithdrawApproval(ctx, withdrawalBy(t, s, "expired"), approvals[4], render); err != nil || a.Status != 409 {
 			t.Errorf("%d %s, %v", a.Status, a.Body, err)
 		}

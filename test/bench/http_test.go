@@ -22,6 +22,7 @@ import (
 	"hongbao/internal/pool"
 	"hongbao/internal/provider"
 	"hongbao/internal/store"
+	"hongbao/internal/store/report"
 )
 
 var shareMember = []byte(`"share_index":`)
@@ -68,7 +69,7 @@ func newInstallation(tb testing.TB, redisAddr string) *installation {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(pay.Close)
-	server, err := api.New(api.Config{PublicAddr: "127.0.0.1:0", StaffAddr: "127.0.0.1:0", Pool: h.pool, Store: mysql, Provider: pay,
+	server, err := api.New(api.Config{PublicAddr: "127.0.0.1:0", StaffAddr: "127.0.0.1:0", Pool: h.pool, Store: apiStore(mysql), Provider: pay,
 		Probes: health.Probes{"redis": h.pool.Durable}, SeedKey: seedKey, Version: "bench"})
 	if err != nil {
 		tb.Fatal(err)
@@ -112,6 +113,14 @@ func awaitReady(tb testing.TB, url string) {
 		case <-tick.C:
 		}
 	}
+}
+
+// apiStore is a store as the API uses it: with the reports.
+func apiStore(s *store.Store) api.Store {
+	return struct {
+		*store.Store
+		*report.Source
+	}{s, report.New(s.MySQL())}
 }
 
 func openStore(tb testing.TB, dsn string) *store.Store {

@@ -34,6 +34,7 @@ import (
 	"hongbao/internal/provider"
 	"hongbao/internal/provider/sandbox"
 	"hongbao/internal/store"
+	"hongbao/internal/store/report"
 	"hongbao/test/wait"
 )
 
@@ -46,6 +47,12 @@ const ProviderKey = "key-of-tests"
 
 // WebhookSecret signs the notifications of the sandbox provider.
 var WebhookSecret = "whsec_" + base64.StdEncoding.EncodeToString([]byte("0123456789abcdef0123456789abcdef"))
+
+// Database is MySQL as the API uses it: what writes, and the reports for people.
+type Database struct {
+	*store.Store
+	*report.Source
+}
 
 // Options are the differences of a stack from the default: a new database on the shared MariaDB,
 // the shared Redis, and an API with its defaults.
@@ -76,6 +83,7 @@ type Stack struct {
 	Redis       string // address
 	Pool        *pool.Pool
 	Store       *store.Store
+	Reports     *report.Source
 	Provider    *provider.Sandbox
 	ProviderURL string
 	// StopProvider stops the sandbox provider before the end of the test.
@@ -106,8 +114,9 @@ func Open(t testing.TB, o Options) *Stack {
 	s.openStores(t, o)
 	s.openProvider(t, o)
 	s.Owners = s.NewOwners(t, o.Owners...)
-	s.Config = api.Config{PublicAddr: "127.0.0.1:0", StaffAddr: "127.0.0.1:0", Pool: s.Pool, Store: s.Store, Provider: s.Provider,
-		Fence: s.Pool.ClaimsVersion, Probes: health.Probes{"redis": s.Pool.Durable, "mysql": s.Store.Ping, "pool": s.Pool.CheckFences},
+	s.Config = api.Config{PublicAddr: "127.0.0.1:0", StaffAddr: "127.0.0.1:0", Pool: s.Pool, Store: Database{s.Store, s.Reports},
+		Provider: s.Provider,
+		Fence:    s.Pool.ClaimsVersion, Probes: health.Probes{"redis": s.Pool.Durable, "mysql": s.Store.Ping, "pool": s.Pool.CheckFences},
 		SeedKey: [32]byte{7}, TemporalUIURL: "http://127.0.0.1:18233", TemporalNamespace: stacktest.Namespace, Version: "test",
 		Refresh: 200 * time.Millisecond}
 	if o.API != nil {
@@ -132,6 +141,7 @@ func (s *Stack) openStores(t testing.TB, o Options) {
 	if s.Store, err = store.Open(config); err != nil {
 		t.Fatal(err)
 	}
+	s.Reports = report.New(s.Store.MySQL())
 	t.Cleanup(func() { _ = s.Store.Close() }) // a test may have closed it, or ended its server
 	cfg := pool.Config{Addr: s.Redis, Lanes: Lanes, Epochs: s.Store}
 	if o.Pool != nil {
@@ -169,7 +179,7 @@ func (s *Stack) openProvider(t testing.TB, o Options) {
 		t.Fatal(err)
 	}
 	s.StopProvider = serve(t.Context(), server.Serve, server.Close)
-	t.Cleanup(func() { report(t, "provider", s.StopProvider()) })
+	t.Cleanup(func() { ended(t, "provider", s.StopProvider()) })
 	s.ProviderURL = "http://" + server.Addr().String()
 	client := provider.SandboxConfig{BaseURL: s.ProviderURL, APIKey: ProviderKey, WebhookSecret: WebhookSecret, Timeout: time.Second}
 	if o.Client != nil {
@@ -198,7 +208,7 @@ func (s *Stack) Start(t testing.TB) {
 	s.Public, s.Staff = "http://"+s.Server.PublicAddr().String(), "http://"+s.Server.StaffAddr().String()
 	stop := serve(t.Context(), s.Server.Serve)
 	s.stop = stop
-	t.Cleanup(func() { report(t, "api", stop()) })
+	t.Cleanup(func() { ended(t, "api", stop()) })
 	wait.Until(t, "the API is ready", func() bool { return ready(t, s.Staff) })
 }
 
@@ -221,7 +231,7 @@ func serve(ctx context.Context, f func(context.Context) error, closers ...func()
 	})
 }
 
-func report(t testing.TB, what string, err error) {
+func ended(t testing.TB, what string, err error) {
 	t.Helper()
 	if err != nil {
 		t.Errorf("stop the %s: %v", what, err)

@@ -24,7 +24,7 @@ var (
 // TestRawSQL requires gorm's methods for the ordinary statements of the store: raw SQL shows in its
 // text why it is raw, or a comment "// raw: <reason>" says so.
 func TestRawSQL(t *testing.T) {
-	store := slices.DeleteFunc(parseAll(t), func(s source) bool { return !productOf("store")(s) })
+	store := slices.DeleteFunc(parseAll(t), func(s source) bool { return !productOf("store", "store/mysql", "store/report")(s) })
 	statements, offences := rawSQL(store)
 	if statements == 0 {
 		t.Fatal("no raw SQL found: the store has moved")
@@ -173,7 +173,7 @@ var claimsRead = regexp.MustCompile(`(?i)\b(FROM|JOIN|UPDATE) claims\b`)
 func TestClaimsNameTheirKind(t *testing.T) {
 	found := 0
 	for _, s := range parseAll(t) {
-		if !productOf("store")(s) {
+		if !productOf("store", "store/mysql", "store/report")(s) {
 			continue
 		}
 		rule := sourceRule{applies: func(source) bool { return true }, check: func(s source, offend func(ast.Node, string)) {

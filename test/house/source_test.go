@@ -184,14 +184,14 @@ var sourceRules = []sourceRule{
 		name: "rows have one clock", why: "MySQL's: the clocks of two machines may differ by minutes",
 		// examine.go reports the difference of both clocks to an operator.
 		applies: func(s source) bool {
-			return productOf("store", "payout", "packet")(s) && s.path != "internal/store/examine.go"
+			return productOf("store", "store/mysql", "store/report", "payout", "packet")(s) && s.path != "internal/store/report/examine.go"
 		},
 		check: forbidCalls("time.Now", "time.Since", "time.Until"),
 		badAt: "store/x.go", bad: "package x\nvar now = time.Now\n", good: "package x\nfunc f(tx tx) { _ = tx.now }\n",
 	},
 	{
 		name: "a status changes by compare-and-set", why: "the loser of a race must notice; one function per table writes the column",
-		applies: productOf("store"),
+		applies: productOf("store", "store/mysql", "store/report"),
 		check:   checkStatusWrites,
 		badAt:   "store/x.go", bad: "package x\nfunc pay() { tx.Exec(`UPDATE payments SET status = ? WHERE id = ?`) }\n",
 		good: "package x\nfunc casPayment() { r := tx.Exec(`UPDATE payments SET status = ? WHERE id = ? AND status = ?`); _ = r.RowsAffected }\n",
@@ -283,7 +283,7 @@ func TestStatusWritesAreCaught(t *testing.T) {
 	for _, body := range []string{
 		"func f() { r := tx.Exec(`UPDATE wishes SET status = ? WHERE id = ? AND status = 'waiting'`); _ = r.RowsAffected }",
 		"func f() { tx.Exec(`UPDATE packets SET close_reason = ? WHERE id = ? AND status = 'closing'`) }",
-		"func f() { row := newAttemptRow(a); tx.Save(&row) }",
+		"func f() { row := mysql.NewAttemptRow(a); tx.Save(&row) }",
 		"func f() { tx.Model(&keyRow{}).Updates(map[string]any{`waiting`: false, `approved_by`: by}) }",
 		"func f() { tx.Model(&keyRow{}).Update(`revoked_at`, tx.now) }",
 		"func f() { tx.Raw(`SELECT status FROM payments WHERE id = ? FOR UPDATE`) }",
@@ -437,7 +437,7 @@ var (
 	statusAssigned    = regexp.MustCompile(`(?i)(^|[\s,])status\s*=`)
 	statusCompared    = regexp.MustCompile(`(?i)\bstatus\s*(=|IN)`)
 	rowWriters        = []string{"Update", "Updates", "UpdateColumn", "UpdateColumns"}
-	rowsWithoutStatus = []string{"newAttemptRow"} // rows that Save may write, because they have no status
+	rowsWithoutStatus = []string{"NewAttemptRow"} // rows that Save may write, because they have no status
 )
 
 func checkStatusWrites(s source, offend func(ast.Node, string)) {
@@ -527,8 +527,8 @@ func madeBy(f *ast.FuncDecl, arg ast.Expr, makers []string) bool {
 		lhs, ok := as.Lhs[0].(*ast.Ident)
 		call, isCall := as.Rhs[0].(*ast.CallExpr)
 		if ok && isCall && lhs.Name == x.Name {
-			fn, ok := call.Fun.(*ast.Ident)
-			made = ok && slices.Contains(makers, fn.Name)
+			fn, ok := call.Fun.(*ast.SelectorExpr)
+			made = ok && slices.Contains(makers, fn.Sel.Name)
 		}
 		return true
 	})

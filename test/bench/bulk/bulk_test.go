@@ -11,6 +11,7 @@ import (
 	"hongbao/internal/packet"
 	"hongbao/internal/staff"
 	"hongbao/internal/store"
+	"hongbao/internal/store/report"
 )
 
 func TestMain(m *testing.M) { os.Exit(stacktest.Main(m)) }
@@ -38,7 +39,7 @@ func TestFill(t *testing.T) {
 	s, err := store.Open(store.Config{DSN: dsn})
 	must(t, err)
 	defer func() { must(t, s.Close()) }()
-	found, err := s.VerifyLedger(t.Context(), func(v staff.Violation) error {
+	found, err := report.New(s.MySQL()).VerifyLedger(t.Context(), func(v staff.Violation) error {
 		t.Errorf("%+v", v)
 		return nil
 	})
@@ -76,7 +77,7 @@ func TestFill(t *testing.T) {
 			t.Errorf("%s: %d", query, n)
 		}
 	}
-	packets, err := s.Packets(t.Context(), packet.RecordFilter{Limit: 20})
+	packets, err := report.New(s.MySQL()).Packets(t.Context(), packet.RecordFilter{Limit: 20})
 	must(t, err)
 	for _, p := range packets {
 		if seed, err := packet.OpenSeed(cfg.SeedKey, p.ID, p.SealedSeed); err != nil || packet.Commitment(seed) != p.Commitment {
