@@ -28,15 +28,15 @@ type HeartbeatStore interface {
 
 // HeartbeatCopy stores a copy of that number outside MySQL.
 type HeartbeatCopy interface {
-	BooksNumber(ctx context.Context) (int64, error)
-	RaiseBooksNumber(ctx context.Context, number int64) error
+	HeartbeatNumber(ctx context.Context) (int64, error)
+	RaiseHeartbeatNumber(ctx context.Context, number int64) error
 }
 
 // Heartbeat detects that MySQL was restored from an older backup (rule R13). Its number is lower
 // than the copy, or than what this process has seen. From then on MySQL reports the state
 // restored to every process.
 type Heartbeat struct {
-	Books HeartbeatStore
+	Store HeartbeatStore
 	Copy  HeartbeatCopy
 	// Beats makes the number rise. An API process only compares.
 	Beats  bool
@@ -69,13 +69,13 @@ func (h *Heartbeat) Run(ctx context.Context) error {
 // committed, so a lower row can only be older. Without the copy nothing is compared or raised.
 // Errors: those of the stores.
 func (h *Heartbeat) Beat(ctx context.Context) error {
-	known, err := h.Copy.BooksNumber(ctx)
+	known, err := h.Copy.HeartbeatNumber(ctx)
 	if err != nil {
 		return err
 	}
-	look := h.Books.CompareHeartbeat
+	look := h.Store.CompareHeartbeat
 	if h.Beats {
-		look = h.Books.AdvanceHeartbeat
+		look = h.Store.AdvanceHeartbeat
 	}
 	books, err := look(ctx, known)
 	if err != nil {
@@ -88,7 +88,7 @@ func (h *Heartbeat) Beat(ctx context.Context) error {
 	if books.Heartbeat <= known { // the copy is up to date
 		return nil
 	}
-	return h.Copy.RaiseBooksNumber(ctx, books.Heartbeat)
+	return h.Copy.RaiseHeartbeatNumber(ctx, books.Heartbeat)
 }
 
 func (h *Heartbeat) logRestored(ctx context.Context, b payout.MySQLState) {

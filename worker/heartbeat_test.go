@@ -29,7 +29,7 @@ func TestR13_Heartbeat(t *testing.T) {
 	process := func() (*store.Store, *worker.Heartbeat) {
 		s := must(store.Open(store.Config{DSN: dsn, MustCompare: true}))(t)
 		t.Cleanup(func() { _ = s.Close() })
-		return s, &worker.Heartbeat{Books: s, Copy: p, Beats: true, Logger: slog.New(slog.DiscardHandler)}
+		return s, &worker.Heartbeat{Store: s, Copy: p, Beats: true, Logger: slog.New(slog.DiscardHandler)}
 	}
 	beat := func(h *worker.Heartbeat) {
 		t.Helper()
@@ -40,7 +40,7 @@ func TestR13_Heartbeat(t *testing.T) {
 	numbers := func(s *store.Store, mysql, copied int64, state payout.MySQLStatus) {
 		t.Helper()
 		b := must(s.MySQLState(ctx))(t)
-		if n := must(p.BooksNumber(ctx))(t); b.Heartbeat != mysql || n != copied || b.State != state {
+		if n := must(p.HeartbeatNumber(ctx))(t); b.Heartbeat != mysql || n != copied || b.State != state {
 			t.Errorf("MySQL %d (%s), Redis %d; want %d (%s), %d", b.Heartbeat, b.State, n, mysql, state, copied)
 		}
 	}

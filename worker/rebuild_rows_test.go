@@ -37,7 +37,7 @@ func rebuildConfig(t testing.TB, r *rig) rebuild.Config {
 	t.Helper()
 	handoffs := must(pool.NewHandoffs(t.Context(), r.pool))(t)
 	t.Cleanup(func() { _ = handoffs.Close() })
-	return rebuild.Config{Books: r.store, Rows: r.store, Fences: r.pool, Pools: r.pool, Backlog: handoffs,
+	return rebuild.Config{Store: r.store, Rows: r.store, Fences: r.pool, Pools: r.pool, Backlog: handoffs,
 		Runs: r.starter, Lanes: harness.Lanes, Logger: r.logger}
 }
 

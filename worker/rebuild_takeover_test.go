@@ -190,7 +190,7 @@ func TestR9_RebuildStale(t *testing.T) {
 		r.flush(t)
 		r.awaitShut(t, lane)
 		slow := cfg
-		slow.Books = paused{r.store}
+		slow.Store = paused{r.store}
 		stands, startSpan := make(chan struct{}), make(chan struct{})
 		slow.OnStep = func(_ int, done string) {
 			if done == step {

@@ -72,7 +72,7 @@ func TestR13_ListIsLost(t *testing.T) {
 func TestR13_ListIsInRedis(t *testing.T) {
 	t.Parallel()
 	old, stop := beatingRig(t)
-	number := must(old.pool.BooksNumber(t.Context()))(t)
+	number := must(old.pool.HeartbeatNumber(t.Context()))(t)
 	dsn := old.backup(t)
 	p := old.createFor(t, []string{"guest", "other"}, nil, spec{total: 1000, count: 4})
 	old.awaitOpen(t, p.ID)

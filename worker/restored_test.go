@@ -31,7 +31,7 @@ import (
 
 // beating makes a rig's workers send frequent heartbeats.
 func beating(r *rig, cfg *worker.Config) {
-	cfg.Heartbeat = &worker.Heartbeat{Books: r.store, Copy: r.pool, Beats: true, Every: 100 * time.Millisecond, Logger: r.logger}
+	cfg.Heartbeat = &worker.Heartbeat{Store: r.store, Copy: r.pool, Beats: true, Every: 100 * time.Millisecond, Logger: r.logger}
 }
 
 // unwatched hides packets from the watch, and unseen their pools: a packet whose run is lost
@@ -121,7 +121,7 @@ func (r *rig) restored(t *testing.T, dsn string) *rig {
 func (r *rig) awaitBeat(t testing.TB, than int64) {
 	t.Helper()
 	wait.Until(t, "a heartbeat since", func() bool {
-		known, err := r.pool.BooksNumber(t.Context())
+		known, err := r.pool.HeartbeatNumber(t.Context())
 		return err == nil && known > than
 	})
 }
@@ -129,7 +129,7 @@ func (r *rig) awaitBeat(t testing.TB, than int64) {
 // beat compares MySQL with Redis once, as every process does.
 func (r *rig) beat(t testing.TB) {
 	t.Helper()
-	heart := worker.Heartbeat{Books: r.store, Copy: r.pool, Logger: r.logger}
+	heart := worker.Heartbeat{Store: r.store, Copy: r.pool, Logger: r.logger}
 	if err := heart.Beat(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -386,7 +386,7 @@ func TestR13_Recover(t *testing.T) {
 	}
 	r.goesOn(t, l)
 	again, err := r.recovery(t).Run(t.Context())
-	if err != nil || again.Ended || again.Packets != 0 || again.Books.State != payout.MySQLNormal {
+	if err != nil || again.Ended || again.Packets != 0 || again.MySQL.State != payout.MySQLNormal {
 		t.Errorf("recovered again: %+v, %v", again, err)
 	}
 }
@@ -577,7 +577,7 @@ func TestR13_RecoverLeavesBreaksToStaff(t *testing.T) {
 	if rec.Stored != packet.StatusRejected || rec.Failure == nil || rec.Failure.Code != "payer_declined" {
 		t.Errorf("%+v, %+v", rec.Stored, rec.Failure)
 	}
-	if b := report.Books; b.State != payout.MySQLNormal {
+	if b := report.MySQL; b.State != payout.MySQLNormal {
 		t.Errorf("%+v", b)
 	}
 	found := map[string]string{}

@@ -194,7 +194,7 @@ func (r *rig) workerConfig(handoffs *pool.Handoffs) worker.Config {
 			Pools:      r.pool},
 		Starter: r.starter, Handoffs: handoffs, Quarantine: r.store, Outbox: r.store, Watch: r.store, Live: r.pool, Holds: r.store,
 		Reconcile: r.reconcile(), Campaigns: r.campaigns(), Lanes: harness.Lanes, Logger: r.logger,
-		Rebuild: &rebuild.Config{Books: r.store, Rows: r.store, Fences: r.pool, Pools: r.pool, Backlog: handoffs, Runs: r.starter,
+		Rebuild: &rebuild.Config{Store: r.store, Rows: r.store, Fences: r.pool, Pools: r.pool, Backlog: handoffs, Runs: r.starter,
 			Lanes: harness.Lanes,
 			Pace:  rebuildPace, Logger: r.logger},
 	}

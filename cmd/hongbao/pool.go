@@ -222,7 +222,7 @@ func poolRebuild(ctx context.Context, cfg poolConfig, lane int, out io.Writer, l
 	if err != nil {
 		return err
 	}
-	r := rebuild.New(rebuild.Config{Books: db, Rows: db, Fences: redis, Pools: redis, Backlog: handoffs,
+	r := rebuild.New(rebuild.Config{Store: db, Rows: db, Fences: redis, Pools: redis, Backlog: handoffs,
 		Runs: worker.NewStarter(temporal, providerName), Lanes: cfg.Redis.Lanes, Logger: logger})
 	n := 0
 	var stay error // lanes that stay shut
@@ -257,7 +257,7 @@ func poolRebuild(ctx context.Context, cfg poolConfig, lane int, out io.Writer, l
 // rejectRestored compares MySQL's books with what Redis knows of them. Made from books that
 // are older than reality, a lane would lack acknowledged grabs (R13).
 func rejectRestored(ctx context.Context, db *store.Store, redis *pool.Pool) error {
-	known, err := redis.BooksNumber(ctx)
+	known, err := redis.HeartbeatNumber(ctx)
 	if err != nil {
 		return err
 	}

@@ -93,8 +93,8 @@ func (f recoverFlags) recover(ctx context.Context, r *recovery.Recovery, out, er
 }
 
 func showRecovery(out io.Writer, v recovery.Report) error {
-	if !v.Ended && !v.DryRun || v.DryRun && v.Books.State == payout.MySQLNormal {
-		return printf(out, "MySQL is not restored (heartbeat %d); nothing was changed.\n", v.Books.Heartbeat)
+	if !v.Ended && !v.DryRun || v.DryRun && v.MySQL.State == payout.MySQLNormal {
+		return printf(out, "MySQL is not restored (heartbeat %d); nothing was changed.\n", v.MySQL.Heartbeat)
 	}
 	t := newGrid(out)
 	for _, row := range [][]any{
@@ -113,9 +113,9 @@ func showRecovery(out io.Writer, v recovery.Report) error {
 		}
 	}
 	if v.DryRun {
-		return printf(out, "Dry run: nothing was recovered. MySQL is %s.\n", v.Books.State)
+		return printf(out, "Dry run: nothing was recovered. MySQL is %s.\n", v.MySQL.State)
 	}
-	err := printf(out, "MySQL is %s (heartbeat %d); %d left to staff.\n", v.Books.State, v.Books.Heartbeat, len(v.Undecided))
+	err := printf(out, "MySQL is %s (heartbeat %d); %d left to staff.\n", v.MySQL.State, v.MySQL.Heartbeat, len(v.Undecided))
 	if err != nil {
 		return err
 	}

@@ -114,7 +114,7 @@ func serveAPI(ctx context.Context, c config, starting *api.Starting, logger *slo
 	if err := server.Listen(); err != nil {
 		return err
 	}
-	heartbeat := &worker.Heartbeat{Books: db, Copy: redis, Logger: logger}
+	heartbeat := &worker.Heartbeat{Store: db, Copy: redis, Logger: logger}
 	group, gctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return heartbeat.Run(gctx) })
 	group.Go(func() error { return server.Serve(gctx) })

@@ -139,11 +139,12 @@ func (p workerParts) config(c config, refused func(context.Context) error, logge
 		Payments: &activities.Payments{Store: db, Providers: providers, Pools: redis,
 			Admissions: map[string]*activities.Admission{p.pay.Name(): p.admission}},
 		Starter: starter, Handoffs: p.handoffs, Quarantine: db, Outbox: db, Watch: db, Live: redis, Holds: db, Returns: db,
-		Reconcile: &worker.Reconcile{Steps: &activities.Reconciliations{Store: db, Provider: p.pay}, Store: db, Closes: report.New(db.MySQL()), Hour: hour,
+		Reconcile: &worker.Reconcile{Steps: &activities.Reconciliations{Store: db, Provider: p.pay}, Store: db, Closes: report.New(db.MySQL()),
+			Hour:   hour,
 			Minute: minute},
 		Campaigns: &worker.Campaigns{Store: db,
 			Steps: &activities.Campaigns{Store: db, Pool: redis, SeedKey: seedKey, Providers: providers}},
-		Heartbeat: &worker.Heartbeat{Books: db, Copy: redis, Beats: true, Logger: logger},
+		Heartbeat: &worker.Heartbeat{Store: db, Copy: redis, Beats: true, Logger: logger},
 		Rebuild:   rebuildConfig(c, db, redis, p.handoffs, starter, logger),
 		Lanes:     redis.Lanes(), Logger: logger, Refused: refused, Retention: &worker.Retention{Book: db, Keep: c.retain()},
 	}
@@ -155,7 +156,7 @@ func rebuildConfig(c config, db *store.Store, redis *pool.Pool, handoffs *pool.H
 	if c.text("pool-rebuild") == rebuildManual {
 		return nil
 	}
-	return &rebuild.Config{Books: db, Rows: db, Fences: redis, Pools: redis, Backlog: handoffs, Runs: starter, Lanes: redis.Lanes(),
+	return &rebuild.Config{Store: db, Rows: db, Fences: redis, Pools: redis, Backlog: handoffs, Runs: starter, Lanes: redis.Lanes(),
 		Logger: logger}
 }
 

@@ -112,7 +112,7 @@ func everyRead(t *testing.T, p *Pool) {
 	}
 	note(p.Staged(ctx, []string{pk.App}, pk.SenderID, packet.Cursor{}, 10))
 	note(p.Views(ctx, []string{pk.ID}))
-	note(p.BooksNumber(ctx))
+	note(p.HeartbeatNumber(ctx))
 	note(nil, p.SaveApps(ctx, []byte("apps")))
 	note(p.LoadApps(ctx))
 	note(nil, p.HealthSnapshot(ctx, &observe.HealthSnapshot{}))

@@ -86,7 +86,7 @@ func TestFullRedis(t *testing.T) {
 		{"recall", func() error { _, err := p.Recall(ctx, recalled.ID); return err }},
 		{"close", func() error { _, err := p.ClosePool(ctx, ended.ID, packet.CloseSoldOut); return err }},
 		{"claims of a user", func() error { _, err := userClaims(ctx, p, "shop", "a", packet.Cursor{}, 10); return err }},
-		{"restore counter", func() error { return p.RaiseBooksNumber(ctx, 7) }},
+		{"restore counter", func() error { return p.RaiseHeartbeatNumber(ctx, 7) }},
 		{"ack", func() error { return h.Ack(ctx, lane, entryIDs(read, taken)...) }},
 		{"retire", func() error { return p.Retire(ctx, ended.ID) }},
 		{"release", func() error { return s.Release(ctx) }},

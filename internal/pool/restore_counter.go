@@ -8,12 +8,12 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// BooksNumber returns the copy of MySQL's restore counter, books.number (R13): the highest
+// HeartbeatNumber returns the copy of MySQL's restore counter, books.number (R13): the highest
 // value of a majority of the copies; 0 when it was never stored or Redis lost it. A value
 // that only a minority has counts too, because it was in MySQL.
 //
 // Errors: ErrUnavailable, ErrMalformed.
-func (p *Pool) BooksNumber(ctx context.Context) (int64, error) {
+func (p *Pool) HeartbeatNumber(ctx context.Context) (int64, error) {
 	var highest maximum
 	_, _, err := p.askEachCopy(ctx, keyBooks, func(ctx context.Context, key string) (bool, error) {
 		n, err := p.rdb.Get(ctx, key).Int64()
@@ -26,10 +26,10 @@ func (p *Pool) BooksNumber(ctx context.Context) (int64, error) {
 	return highest.n, err
 }
 
-// RaiseBooksNumber stores a value of MySQL's restore counter, unless a higher one is stored.
+// RaiseHeartbeatNumber stores a value of MySQL's restore counter, unless a higher one is stored.
 //
 // Errors: ErrUnavailable when no majority of the copies has it then.
-func (p *Pool) RaiseBooksNumber(ctx context.Context, number int64) error {
+func (p *Pool) RaiseHeartbeatNumber(ctx context.Context, number int64) error {
 	_, _, err := p.askEachCopy(ctx, keyBooks, func(ctx context.Context, key string) (bool, error) {
 		n, err := raiseScript.Run(ctx, p.rdb, []string{key}, number).Int64()
 		return n >= number, redisError("raise the restore counter", err)

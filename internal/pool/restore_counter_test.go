@@ -11,13 +11,13 @@ func testR13RestoreCounter(t *testing.T, on setup) {
 	ctx := t.Context()
 	want := func(n int64) {
 		t.Helper()
-		if got, err := p.BooksNumber(ctx); err != nil || got != n {
+		if got, err := p.HeartbeatNumber(ctx); err != nil || got != n {
 			t.Errorf("%d, %v, want %d", got, err, n)
 		}
 	}
 	want(0)
 	for _, n := range []int64{1, 9, 10, 2} { // 10 is above 9, unlike as text
-		if err := p.RaiseBooksNumber(ctx, n); err != nil {
+		if err := p.RaiseHeartbeatNumber(ctx, n); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -31,7 +31,7 @@ func testR13RestoreCounter(t *testing.T, on setup) {
 		}
 	}
 	want(0)
-	if err := p.RaiseBooksNumber(ctx, 3); err != nil {
+	if err := p.RaiseHeartbeatNumber(ctx, 3); err != nil {
 		t.Fatal(err)
 	}
 	want(3)

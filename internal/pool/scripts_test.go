@@ -202,7 +202,7 @@ func everyScript(t *testing.T, p *Pool) {
 	must(err)
 	_, err = pc.Acquire(ctx, "one")
 	must(err)
-	must(p.RaiseBooksNumber(ctx, 1))
+	must(p.RaiseHeartbeatNumber(ctx, 1))
 	_, _, err = p.WithinLimits(ctx, counted("user", "u", 1, time.Minute))
 	must(err)
 	must(checkRights(ctx, p.rdb, p.cfg))

@@ -23,8 +23,8 @@ import (
 	"hongbao/internal/staff"
 )
 
-// Books is the part of MySQL that stores that MySQL was restored.
-type Books interface {
+// RestoredState is the part of MySQL that stores that MySQL was restored.
+type RestoredState interface {
 	CompareHeartbeat(ctx context.Context, known int64) (payout.MySQLState, error)
 	DeclareRestored(ctx context.Context, w staff.Write, known int64, until time.Time) (payout.MySQLState, error)
 	EndRecovery(ctx context.Context, w staff.Write, found payout.MySQLState, known int64, provider string, report any) (
@@ -66,7 +66,7 @@ type Payments interface {
 
 // Store is the part of MySQL that a recovery needs.
 type Store interface {
-	Books
+	RestoredState
 	Packets
 	Payments
 	Lanes
@@ -80,8 +80,8 @@ type Lanes interface {
 
 // Pools is the part of Redis that a recovery reads, also behind closed fences.
 type Pools interface {
-	BooksNumber(ctx context.Context) (int64, error)
-	RaiseBooksNumber(ctx context.Context, number int64) error
+	HeartbeatNumber(ctx context.Context) (int64, error)
+	RaiseHeartbeatNumber(ctx context.Context, number int64) error
 	LivePageUnfenced(ctx context.Context, lane int, from time.Time, limit int) ([]packet.LivePacket, error)
 	ViewsUnfenced(ctx context.Context, ids []string) (map[string]packet.PoolView, error)
 	EachClaimUnfenced(ctx context.Context, id string, visit func([]packet.Claim) error) error
@@ -167,7 +167,7 @@ var ErrNoSince = errors.New("MySQL has no heartbeat to show from when it is inco
 func (r *Recovery) Run(ctx context.Context) (Report, error) {
 	books, known, err := r.begin(ctx)
 	if err != nil || books.State == payout.MySQLNormal {
-		r.report.Books = books
+		r.report.MySQL = books
 		return r.report, err
 	}
 	if err := r.readStatement(ctx); err != nil {
@@ -179,7 +179,7 @@ func (r *Recovery) Run(ctx context.Context) (Report, error) {
 	}
 	r.report.Packets = len(ids)
 	if r.DryRun {
-		r.report.Books = books
+		r.report.MySQL = books
 		return r.report, nil
 	}
 	if err := r.awaitLanding(ctx, books); err != nil {
@@ -199,11 +199,11 @@ func (r *Recovery) Run(ctx context.Context) (Report, error) {
 	audited := r.report
 	audited.Undecided = audited.Undecided[:min(len(audited.Undecided), maxAudited)] // every item is a break
 	books, err = r.Store.EndRecovery(ctx, r.write("what happened since the backup was put back"), books, known, r.Provider.Name(), audited)
-	if r.report.Books = books; err != nil {
+	if r.report.MySQL = books; err != nil {
 		r.report.Ended = false
 		return r.report, err
 	}
-	return r.report, r.Pools.RaiseBooksNumber(ctx, books.Heartbeat)
+	return r.report, r.Pools.RaiseHeartbeatNumber(ctx, books.Heartbeat)
 }
 
 func (r *Recovery) write(reason string) staff.Write {
@@ -217,7 +217,7 @@ func (r *Recovery) begin(ctx context.Context) (payout.MySQLState, int64, error) 
 	if err != nil {
 		return payout.MySQLState{}, 0, err
 	}
-	known, err := r.Pools.BooksNumber(ctx)
+	known, err := r.Pools.HeartbeatNumber(ctx)
 	if err != nil {
 		return payout.MySQLState{}, 0, err
 	}

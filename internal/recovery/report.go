@@ -37,7 +37,7 @@ type Report struct {
 	// Held is the number of packets held for it, and HeldAmount the sum of their total amounts.
 	Held       int               `json:"held"`
 	HeldAmount money.Fen         `json:"held_amount"`
-	Books      payout.MySQLState `json:"-"`
+	MySQL      payout.MySQLState `json:"-"`
 }
 
 // updateReport changes the report under its lock.

@@ -571,12 +571,12 @@ func (b restoredDatabase) RecoverPoolLane(context.Context, fence.LaneRow) error 
 // unfencedPool is the pool as a recovery reads it, without the fence.
 type unfencedPool struct{ *pool }
 
-func (p unfencedPool) BooksNumber(context.Context) (n int64, err error) {
+func (p unfencedPool) HeartbeatNumber(context.Context) (n int64, err error) {
 	p.world.look(func() { n = p.world.copied })
 	return n, nil
 }
 
-func (p unfencedPool) RaiseBooksNumber(_ context.Context, n int64) error {
+func (p unfencedPool) RaiseHeartbeatNumber(_ context.Context, n int64) error {
 	p.world.look(func() { p.world.copied = max(p.world.copied, n) })
 	return nil
 }

@@ -36,7 +36,7 @@ func (r *Rebuilder) FromRows(ctx context.Context, b *fence.Rebuild) error {
 		return err
 	}
 	defer r.heavy.Release(1)
-	if err := r.cfg.Books.CheckNotRestored(ctx); err != nil {
+	if err := r.cfg.Store.CheckNotRestored(ctx); err != nil {
 		return err
 	}
 	b.Packets, b.Unknown = 0, 0
@@ -79,7 +79,7 @@ func (r *Rebuilder) FromRows(ctx context.Context, b *fence.Rebuild) error {
 func (r *Rebuilder) rebuildRejected(ctx context.Context, b *fence.Rebuild) (map[string]bool, error) {
 	out := map[string]bool{}
 	err := r.packetsOfLane(b, packet.StatusFunding).Each(ctx, func(page []packet.RebuildInput) error {
-		now, err := r.cfg.Books.Clock(ctx)
+		now, err := r.cfg.Store.Clock(ctx)
 		if err != nil {
 			return err
 		}
@@ -123,7 +123,7 @@ func (r *Rebuilder) packetsOfLane(b *fence.Rebuild, status packet.Status) reconc
 func (r *Rebuilder) rebuildPools(ctx context.Context, b *fence.Rebuild, status packet.Status, rejected map[string]bool,
 	done map[string]packet.Status) error {
 	return r.packetsOfLane(b, status).Each(ctx, func(page []packet.RebuildInput) error {
-		now, err := r.cfg.Books.Clock(ctx)
+		now, err := r.cfg.Store.Clock(ctx)
 		if err != nil {
 			return err
 		}
@@ -186,7 +186,7 @@ func firstAnswer(p packet.RebuildInput, now time.Time) *packet.FirstAnswer {
 
 // rebuildWins writes the winners of campaigns in which a user wins once.
 func (r *Rebuilder) rebuildWins(ctx context.Context, b *fence.Rebuild) error {
-	now, err := r.cfg.Books.Clock(ctx)
+	now, err := r.cfg.Store.Clock(ctx)
 	if err != nil {
 		return err
 	}
@@ -196,7 +196,7 @@ func (r *Rebuilder) rebuildWins(ctx context.Context, b *fence.Rebuild) error {
 }
 
 func (r *Rebuilder) rebuildTombstones(ctx context.Context, b *fence.Rebuild, status packet.Status) error {
-	now, err := r.cfg.Books.Clock(ctx)
+	now, err := r.cfg.Store.Clock(ctx)
 	if err != nil {
 		return err
 	}

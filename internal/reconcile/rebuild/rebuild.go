@@ -99,7 +99,7 @@ var DefaultIntervals = Intervals{Every: 500 * time.Millisecond, After: time.Seco
 
 // Config configures a rebuilder.
 type Config struct {
-	Books   Store
+	Store   Store
 	Rows    Rows
 	Fences  Fences
 	Pools   Pools
@@ -167,7 +167,7 @@ func (r *Rebuilder) Run(ctx context.Context) error {
 		if len(lanes) == 0 {
 			continue
 		}
-		if err := r.cfg.Books.CheckNotRestored(ctx); err != nil {
+		if err := r.cfg.Store.CheckNotRestored(ctx); err != nil {
 			r.logWaiting(ctx, &loggedAt, "Rebuild of lanes waits until MySQL is recovered.", slog.Int("lanes", len(lanes)), slog.Any("error", err))
 			continue
 		}
@@ -185,12 +185,12 @@ func (r *Rebuilder) Run(ctx context.Context) error {
 
 // waiting returns the lanes to rebuild, and the time by MySQL's clock, which timed their fence.
 func (r *Rebuilder) waiting(ctx context.Context) (lanes []fence.LaneRow, now time.Time, err error) {
-	lanes, err = r.cfg.Books.PoolLanes(ctx)
+	lanes, err = r.cfg.Store.PoolLanes(ctx)
 	lanes = slices.DeleteFunc(lanes, func(l fence.LaneRow) bool { return !l.Rebuildable() })
 	if err != nil || len(lanes) == 0 {
 		return nil, now, err
 	}
-	now, err = r.cfg.Books.Clock(ctx)
+	now, err = r.cfg.Store.Clock(ctx)
 	if err != nil {
 		return nil, now, err
 	}
@@ -236,7 +236,7 @@ func (r *Rebuilder) Lane(ctx context.Context, lane int) (b fence.Rebuild, done b
 	if err != nil {
 		return b, false, err
 	}
-	b, taken, err := r.cfg.Books.BeginRebuild(ctx, lane, r.holder, r.cfg.Pace.Lease,
+	b, taken, err := r.cfg.Store.BeginRebuild(ctx, lane, r.holder, r.cfg.Pace.Lease,
 		fence.LanePosition{Lane: lane, Epoch: found.Number, Seq: found.Seq, Grabs: found.Grabs})
 	if err != nil || !taken {
 		return b, false, err
@@ -266,7 +266,7 @@ func (r *Rebuilder) Lane(ctx context.Context, lane int) (b fence.Rebuild, done b
 		{"settled", func(ctx context.Context, b *fence.Rebuild) error { return r.awaitRuns(ctx, b, waited, left) }},
 		{"made", r.FromRows},
 		{"opened", r.open},
-		{"ended", func(ctx context.Context, b *fence.Rebuild) error { return r.cfg.Books.EndRebuild(ctx, *b) }},
+		{"ended", func(ctx context.Context, b *fence.Rebuild) error { return r.cfg.Store.EndRebuild(ctx, *b) }},
 	} {
 		if err := s.do(ctx, &b); err != nil {
 			if cause := context.Cause(ctx); errors.Is(cause, errTakenOver) {
@@ -291,7 +291,7 @@ func (r *Rebuilder) Lane(ctx context.Context, lane int) (b fence.Rebuild, done b
 func (r *Rebuilder) renewLease(ctx context.Context, b fence.Rebuild, cancel context.CancelCauseFunc) {
 	kept := time.Now()
 	for pause.For(ctx, r.cfg.Pace.Lease/4) {
-		err := r.cfg.Books.ExtendRebuildLease(ctx, b, r.cfg.Pace.Lease)
+		err := r.cfg.Store.ExtendRebuildLease(ctx, b, r.cfg.Pace.Lease)
 		switch {
 		case err == nil:
 			kept = time.Now()
@@ -305,7 +305,7 @@ func (r *Rebuilder) renewLease(ctx context.Context, b fence.Rebuild, cancel cont
 // open counts the claims that may be lost, and opens the fence in Redis. Writes are accepted only
 // after MySQL has the lane open too.
 func (r *Rebuilder) open(ctx context.Context, b *fence.Rebuild) (err error) {
-	if b.Recorded, err = r.cfg.Books.CountClaimsAfterSeq(ctx, b.Lane, r.cfg.Lanes, b.From, b.Found.Seq); err != nil {
+	if b.Recorded, err = r.cfg.Store.CountClaimsAfterSeq(ctx, b.Lane, r.cfg.Lanes, b.From, b.Found.Seq); err != nil {
 		return err
 	}
 	b.Lost = max(b.Acked.Grabs-b.Found.Grabs-b.Recorded, 0)
