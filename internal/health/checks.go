@@ -1,6 +1,7 @@
 package health
 
 import (
+	"slices"
 	"time"
 
 	"hongbao/internal/observe"
@@ -43,7 +44,10 @@ var checks = []*Check{
 		What:   "Redis may lose acknowledged grabs", Good: "Redis keeps every acknowledged write.",
 		Do: "Set appendonly yes, appendfsync always, no-appendfsync-on-rewrite no and maxmemory-policy noeviction in redis.conf, also of " +
 			"replicas. Until then no grabs are accepted."},
-	{Part: "redis", Name: "gates", Title: "fenced lanes", Source: MySQL, Beyond: Wrong, Figure: fencedLanes,
+	{Part: "redis", Name: "gates", Title: "fenced lanes", Source: MySQL, Beyond: Wrong,
+		Figure: func(v observe.HealthSnapshot) observe.Backlog {
+			return total(v.Lanes, func(l observe.LaneBacklog) bool { return l.State != "open" })
+		},
 		What: "lanes of Redis that lost data or may have lost data",
 		Do: "hongbao pool status; workers rebuild these lanes from MySQL, unless HONGBAO_POOL_REBUILD is manual: then hongbao pool " +
 			"rebuild --all. Until then creates and grabs of these lanes get 503."},
@@ -76,25 +80,28 @@ var checks = []*Check{
 		Figure: func(v observe.HealthSnapshot) observe.Backlog { return v.Outbox },
 		What:   "outbox entries whose run is not started or woken", Do: "Check that workers run and Temporal answers.",
 		Alert: "HongbaoOutboxStuck", Metric: "max(hongbao_outbox_oldest_seconds)"},
-	{Part: "mysql", Name: "overdue", Title: "packets overdue", Source: MySQL, Limit: overdueLimit, Beyond: Wrong, Figure: overduePackets,
-		What:  "packets past their expiry that are not closed",
-		Do:    "Check their runs in the Temporal UI; for those that wait for a failed refund: hongbao refunds list --status failed.",
-		Alert: "HongbaoRefundLag", Metric: "max(hongbao_refund_lag_seconds)"},
+	{Part: "mysql", Name: "overdue", Title: "packets overdue", Source: MySQL, Limit: overdueLimit, Beyond: Wrong,
+		Figure: func(v observe.HealthSnapshot) observe.Backlog { return total(v.Overdue, nil) },
+		What:   "packets past their expiry that are not closed",
+		Do:     "Check their runs in the Temporal UI; for those that wait for a failed refund: hongbao refunds list --status failed.",
+		Alert:  "HongbaoRefundLag", Metric: "max(hongbao_refund_lag_seconds)"},
 	{Part: "mysql", Name: "campaigns", Title: "campaigns", Source: MySQL, Limit: campaignLimit, Beyond: Warning,
 		Figure: func(v observe.HealthSnapshot) observe.Backlog { return v.Campaigns },
 		What:   "campaign days whose packet is overdue",
 		Do:     "Check that workers run, and read the failures of the runs campaign/<id> in the Temporal UI."},
-	{Part: "mysql", Name: "campaign_days", Title: "campaign days", Source: MySQL, Beyond: Warning, Figure: lostDays,
-		What: "campaign days without a grabbable packet in the last 24 h",
-		Do:   "docs/runbook.md, HongbaoCampaignDayLost, describes how to find them. The app can create packets for them."},
+	{Part: "mysql", Name: "campaign_days", Title: "campaign days", Source: MySQL, Beyond: Warning,
+		Figure: func(v observe.HealthSnapshot) observe.Backlog { return total(v.CampaignDays, nil) },
+		What:   "campaign days without a grabbable packet in the last 24 h",
+		Do:     "docs/runbook.md, HongbaoCampaignDayLost, describes how to find them. The app can create packets for them."},
 	{Part: "mysql", Name: "quarantine", Title: "quarantine", Source: MySQL, Beyond: Wrong,
 		Figure: func(v observe.HealthSnapshot) observe.Backlog { return observe.Backlog{Waiting: v.Quarantined} },
 		What:   "hand-offs that could not be decoded",
 		Do:     "Read the table quarantine and the worker's log: these may be claims that are not paid.",
 		Alert:  "HongbaoHandoffQuarantined", Metric: "max(hongbao_quarantined)"},
 
-	{Part: "temporal", Name: "queues", Title: "task queues", Source: Temporal, Limit: queueLimit, Beyond: Wrong, Figure: queues,
-		What: "tasks that wait for a worker",
+	{Part: "temporal", Name: "queues", Title: "task queues", Source: Temporal, Limit: queueLimit, Beyond: Wrong,
+		Figure: func(v observe.HealthSnapshot) observe.Backlog { return total(v.Queues, nil) },
+		What:   "tasks that wait for a worker",
 		Do: "Start more workers (docs/scaling.md), or check the log, /readyz and CPU of those that run. Until then claims are paid " +
 			"late.",
 		Alert: "HongbaoTaskQueueBacklog", Metric: "max by (queue, kind) (hongbao_task_queue_oldest_seconds)"},
@@ -142,8 +149,9 @@ var checks = []*Check{
 		What:   "days that were not compared with the provider's statement",
 		Do:     "hongbao reconcile list --status failed names the cause. Workers retry; hongbao reconcile start retries at once.",
 		Alert:  "HongbaoReconciliationFailed", Metric: "max(hongbao_reconciliation_failed_days)"},
-	{Part: "reconciliation", Name: "breaks", Title: "breaks", Source: MySQL, Beyond: Warning, Figure: openBreaks,
-		What: "breaks that wait for a decision", Do: "hongbao reconcile breaks --open",
+	{Part: "reconciliation", Name: "breaks", Title: "breaks", Source: MySQL, Beyond: Warning,
+		Figure: func(v observe.HealthSnapshot) observe.Backlog { return total(v.Breaks, nil) },
+		What:   "breaks that wait for a decision", Do: "hongbao reconcile breaks --open",
 		Alert: "HongbaoBreakOpen", Metric: "max by (kind) (hongbao_breaks_open)"},
 }
 
@@ -167,27 +175,15 @@ func due(v observe.HealthSnapshot, reason string) observe.DecisionBacklog {
 // trouble is the check of the payments that the providers have not accepted for a reason.
 func trouble(name, title string, why observe.Trouble, limit time.Duration, what, do string) *Check {
 	return &Check{Part: "provider", Name: name, Title: title, Source: MySQL, Limit: limit, Beyond: Warning, What: what, Do: do,
-		Figure: func(v observe.HealthSnapshot) (sum observe.Backlog) {
-			for _, t := range v.Troubles {
-				if t.Why == why {
-					sum = sum.Add(t.Backlog)
-				}
-			}
-			return sum
+		Figure: func(v observe.HealthSnapshot) observe.Backlog {
+			return total(v.Troubles, func(t observe.TroubleBacklog) bool { return t.Why == why })
 		}}
 }
 
 // payments reads the payments of every kind in the statuses.
 func payments(statuses ...string) func(observe.HealthSnapshot) observe.Backlog {
-	return func(v observe.HealthSnapshot) (sum observe.Backlog) {
-		for _, p := range v.Payments {
-			for _, status := range statuses {
-				if p.Status == status {
-					sum = sum.Add(p.Backlog)
-				}
-			}
-		}
-		return sum
+	return func(v observe.HealthSnapshot) observe.Backlog {
+		return total(v.Payments, func(p observe.PaymentBacklog) bool { return slices.Contains(statuses, p.Status) })
 	}
 }
 
@@ -199,39 +195,12 @@ func when(is bool, since time.Time) observe.Backlog {
 	return observe.Backlog{Waiting: 1, Oldest: since}
 }
 
-func fencedLanes(v observe.HealthSnapshot) (sum observe.Backlog) {
-	for _, l := range v.Lanes {
-		if l.State != "open" {
-			sum = sum.Add(l.Backlog)
+// total adds up the backlogs of the items that count; nil: all of them.
+func total[T interface{ Figure() observe.Backlog }](items []T, counts func(T) bool) (sum observe.Backlog) {
+	for _, item := range items {
+		if counts == nil || counts(item) {
+			sum = sum.Add(item.Figure())
 		}
-	}
-	return sum
-}
-
-func overduePackets(v observe.HealthSnapshot) (sum observe.Backlog) {
-	for _, p := range v.Overdue {
-		sum = sum.Add(p.Backlog)
-	}
-	return sum
-}
-
-func lostDays(v observe.HealthSnapshot) (sum observe.Backlog) {
-	for _, d := range v.CampaignDays {
-		sum = sum.Add(d.Backlog)
-	}
-	return sum
-}
-
-func queues(v observe.HealthSnapshot) (sum observe.Backlog) {
-	for _, q := range v.Queues {
-		sum = sum.Add(q.Backlog)
-	}
-	return sum
-}
-
-func openBreaks(v observe.HealthSnapshot) (sum observe.Backlog) {
-	for _, b := range v.Breaks {
-		sum = sum.Add(b.Backlog)
 	}
 	return sum
 }

@@ -86,6 +86,9 @@ type Backlog struct {
 	Oldest  time.Time
 }
 
+// Figure returns the backlog: everything that embeds one has this method.
+func (b Backlog) Figure() Backlog { return b }
+
 // Add adds up two backlogs.
 func (b Backlog) Add(other Backlog) Backlog {
 	if b.Oldest.IsZero() || !other.Oldest.IsZero() && other.Oldest.Before(b.Oldest) {
