@@ -10,10 +10,10 @@ import (
 	"hongbao/test/wait"
 )
 
-// TestR12_ChargeCameBack: the provider reports twice that the charge of an open packet came back to
+// TestR12_ChargeReturned: the provider reports twice that the charge of an open packet was returned to
 // its sender. The grabs end, what was won stays won, and nothing is paid or refunded before two
 // persons release the packet.
-func TestR12_ChargeCameBack(t *testing.T) {
+func TestR12_ChargeReturned(t *testing.T) {
 	t.Parallel()
 	r := ownRig(t)
 	r.watchFast(t)
@@ -33,7 +33,7 @@ func TestR12_ChargeCameBack(t *testing.T) {
 		return err == nil && v.State != packet.PoolOpen
 	})
 	if g := r.grab(t, p.ID, "late"); g.Result == packet.GrabWon {
-		t.Errorf("won after the charge came back: %+v", g)
+		t.Errorf("won after the charge was returned: %+v", g)
 	}
 	r.sameAgain(t, first)
 	wait.Until(t, "the packet is closing", func() bool {

@@ -23,9 +23,9 @@ func TestR2_ReturnedChargeFails(t *testing.T) {
 	}
 }
 
-// TestR12_ChargeCameBack: a booked charge is reported as returned. Repeated by a query, the house pays
+// TestR12_ChargeReturned: a booked charge is reported as returned. Repeated by a query, the house pays
 // what is owed, and the packet is held. It counts once.
-func TestR12_ChargeCameBack(t *testing.T) {
+func TestR12_ChargeReturned(t *testing.T) {
 	s := story(t, KindCharge).sends(ObsSucceeded).queries(1, ObsReturned).is(StatusPaid).next(ActionQuery, 1)
 	if h := s.last.Hold(); h != nil {
 		t.Errorf("reported once: %+v", h)
@@ -101,6 +101,6 @@ func TestR12_RefundTakenBack(t *testing.T) {
 		t.Errorf("the payout has reached its recipient: %q", got)
 	}
 	if got := TakeBack(StatusReturned, back); got != PostRefundKept {
-		t.Errorf("the charge came back: %q", got)
+		t.Errorf("the charge was returned: %q", got)
 	}
 }

@@ -111,7 +111,7 @@ var causes = map[TransferKind]string{
 	PostVoided:         "an honoured share conflict was cancelled",
 	PostSecondSuccess:  "money moved under a superseded number, or after a cancel or mark-paid",
 	PostSecondReturned: "the money of a second success was returned", PostChargeReturned: "the sender has the charge back",
-	PostRefundKept:    "a refund of a packet whose charge came back: the sender has the money already",
+	PostRefundKept:    "a refund of a packet whose charge was returned: the sender has the money already",
 	PostRefundDropped: "the refund of a cancelled payout that has reached its recipient after all was cancelled",
 }
 

@@ -43,7 +43,7 @@ const (
 	// HoldSecondSuccess: a cancelled payout has reached its recipient after all (rule R5); its refund
 	// is held.
 	HoldSecondSuccess HoldKind = "second_success"
-	// HoldChargeReturned: the charge of a packet came back to its sender. Its grabs end, and what is
+	// HoldChargeReturned: the charge of a packet was returned to its sender. Its grabs end, and what is
 	// owed would be paid with the money of the house. It stays on refunds of the packet, derived from
 	// the charge: nothing goes to the sender any more.
 	HoldChargeReturned HoldKind = "charge_returned"

@@ -348,7 +348,7 @@ func TestCampaignWatch(t *testing.T) {
 	}
 }
 
-func TestVitalsOfCampaigns(t *testing.T) {
+func TestHealthOfCampaigns(t *testing.T) {
 	t.Parallel()
 	s, clock := campaignClock(t, -time.Hour)
 	snapshot := func() observe.HealthSnapshot {

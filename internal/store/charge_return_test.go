@@ -106,9 +106,9 @@ func TestLateChargeRefundedOutside(t *testing.T) {
 	}
 }
 
-// TestR12_ChargeCameBack: the provider returns the charge of an open packet. Who won is paid with the
+// TestR12_ChargeReturned: the provider returns the charge of an open packet. Who won is paid with the
 // money of the house; nothing goes to the sender again, neither the remainder nor a cancelled payout.
-func TestR12_ChargeCameBack(t *testing.T) {
+func TestR12_ChargeReturned(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(t)
 	ctx := t.Context()
