@@ -166,7 +166,8 @@ func late(f *packet.Facts) { f.Late = true }
 
 // packetResults are the results of each step of a packet.
 var packetResults = map[packet.Step][]result{
-	packet.StepRecord: {{"new, or an earlier run has not charged it", known(packet.StatusFunding)}, {"the row is open", known(packet.StatusOpen)},
+	packet.StepRecord: {{"new, or an earlier run has not charged it", known(packet.StatusFunding)}, {"the row is open",
+		known(packet.StatusOpen)},
 		{"the row is closing", known(packet.StatusClosing)}, {"the row is closed", known(packet.StatusClosed)},
 		{"the row is rejected", known(packet.StatusRejected)}},
 	packet.StepCharge: {{"paid", func(f *packet.Facts) { f.Charge = packet.ChargeTaken }},

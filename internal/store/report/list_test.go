@@ -233,7 +233,8 @@ INSERT INTO packets (id, app_id, sender_id, currency, total_amount, share_count,
 commitment, sealed_seed, charge_provider, payout_provider, status, close_reason,
 created_at, opens_at, expires_at, books_closed_at, remainder, claimed_count, best_share,
 last_share, closed_at, updated_at)
-	SELECT CONCAT('g', LPAD(seq, 19, '0')), 'app', 'giant', 'CNY', 100, 1, 'equal', 1, 0, '', '{}', 'h', 'c', 's', 'sandbox', 'sandbox', 'closed', 'sold_out',
+	SELECT CONCAT('g', LPAD(seq, 19, '0')), 'app', 'giant', 'CNY', 100, 1, 'equal', 1, 0, '', '{}', 'h', 'c', 's', 'sandbox', 'sandbox',
+		'closed', 'sold_out',
 	NOW(3) - INTERVAL seq SECOND, NOW(3), NOW(3) + INTERVAL 1 DAY, NOW(3), 0, 1, 0, 0, NOW(3), NOW(3) FROM seq_1_to_6000;
 INSERT INTO shares (packet_id, share_index, amount, user_id, claimed_at) SELECT CONCAT('g', LPAD(seq, 19, '0')), 0, 100,
 'giant', NOW(3) - INTERVAL seq SECOND FROM seq_1_to_6000;

@@ -196,7 +196,8 @@ func TestAccess(t *testing.T) {
 const crowd = `
 INSERT INTO packets (id, app_id, sender_id, currency, total_amount, share_count, split, min_share, max_share, greeting, metadata, body_hash,
 commitment, sealed_seed, charge_provider, payout_provider, status, created_at, opens_at, expires_at, updated_at)
-	SELECT CONCAT('k', LPAD(seq, 19, '0')), 'app', CONCAT('s', seq MOD 500), 'CNY', 100, 1, 'equal', 1, 0, '', '{}', 'h', 'c', 's', 'sandbox', 'sandbox', 'open',
+	SELECT CONCAT('k', LPAD(seq, 19, '0')), 'app', CONCAT('s', seq MOD 500), 'CNY', 100, 1, 'equal', 1, 0, '', '{}', 'h', 'c', 's',
+		'sandbox', 'sandbox', 'open',
 	NOW(3) - INTERVAL seq SECOND, NOW(3), NOW(3) + INTERVAL 1 DAY, NOW(3) FROM seq_1_to_4000;
 INSERT INTO shares (packet_id, share_index, amount, user_id, claimed_at) SELECT CONCAT('k', LPAD(seq, 19, '0')), 0, 100,
 CONCAT('u', seq MOD 500), NOW(3) FROM seq_1_to_4000;
