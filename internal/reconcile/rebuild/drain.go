@@ -34,7 +34,7 @@ func (r *Rebuilder) drain(ctx context.Context, b *fence.Rebuild, waited map[clai
 	if left, err = r.drainHandoffs(ctx, b.Lane); err != nil {
 		return left, err
 	}
-	missing := map[claimed]int{}
+	missing, failed := map[claimed]int{}, map[claimed]payoutStart{}
 	var staged []string
 	err = r.eachLive(ctx, b.Lane, func(views map[string]packet.PoolView, rows map[string]packet.RowState) error {
 		for id, view := range views {
@@ -47,7 +47,7 @@ func (r *Rebuilder) drain(ctx context.Context, b *fence.Rebuild, waited map[clai
 				}
 				staged = append(staged, id)
 			}
-			if err := r.restartPayouts(ctx, id, view, missing); err != nil {
+			if err := r.restartPayouts(ctx, id, view, missing, failed); err != nil {
 				return err
 			}
 		}
@@ -62,7 +62,7 @@ func (r *Rebuilder) drain(ctx context.Context, b *fence.Rebuild, waited map[clai
 	for _, id := range staged {
 		waited[claimed{packetID: id}] = true
 	}
-	return left, r.awaitRecorded(ctx, *b, missing, staged)
+	return left, r.awaitRecorded(ctx, *b, missing, staged, failed)
 }
 
 // drainHandoffs waits until the lane's hand-offs have reached Temporal. If some do not for a long
@@ -135,25 +135,51 @@ func (r *Rebuilder) eachLive(ctx context.Context, lane int, do func(map[string]p
 	})
 }
 
-// restartPayouts starts the payouts of a packet's winners without a row.
-func (r *Rebuilder) restartPayouts(ctx context.Context, id string, view packet.PoolView, missing map[claimed]int) error {
+// payoutStart starts the payout of a claim. It is repeatable.
+type payoutStart func(ctx context.Context) error
+
+// restartPayouts starts the payouts of a packet's winners without a row. It adds the claims to missing, and
+// those whose start failed to failed.
+func (r *Rebuilder) restartPayouts(ctx context.Context, id string, view packet.PoolView, missing map[claimed]int,
+	failed map[claimed]payoutStart) error {
 	if view.Retired {
 		return nil
 	}
 	from := reconcile.Unfenced{Pools: r.cfg.Pools}
 	return reconcile.Unrecorded(ctx, from, r.cfg.Rows, reconcile.Normal, id, func(repairs []reconcile.Repair) error {
 		for _, repair := range repairs {
-			c := repair.Claim
-			if _, err := activities.RepairClaim(ctx, r.cfg.Runs, r.cfg.Rows, repair, view.Packet.App); activities.StoreUnavailable(err) {
+			c := claimed{repair.Claim.PacketID, repair.Claim.UserID}
+			start := func(ctx context.Context) error {
+				_, err := activities.RepairClaim(ctx, r.cfg.Runs, r.cfg.Rows, repair, view.Packet.App)
+				return err
+			}
+			if err := start(ctx); activities.StoreUnavailable(err) {
 				return err
 			} else if err != nil { // it does not delay the others, and is awaited like them
-				r.cfg.Logger.ErrorContext(ctx, "Payout of a claim not started.", slog.String("packet_id", id),
-					slog.Int("share_index", c.ShareIndex), slog.Any("error", err))
+				r.cfg.Logger.ErrorContext(ctx, "Payout of a claim not started; it is retried.", slog.String("packet_id", id),
+					slog.Int("share_index", repair.Claim.ShareIndex), slog.Any("error", err))
+				failed[c] = start
 			}
-			missing[claimed{c.PacketID, c.UserID}] = c.ShareIndex
+			missing[c] = repair.Claim.ShareIndex
 		}
 		return nil
 	})
+}
+
+// retryStarts starts the payouts of missing claims whose start failed. It reports whether one was started.
+func (r *Rebuilder) retryStarts(ctx context.Context, missing map[claimed]int, failed map[claimed]payoutStart) (started bool, err error) {
+	for c, start := range failed {
+		if _, still := missing[c]; still {
+			if err := start(ctx); activities.StoreUnavailable(err) {
+				return started, err
+			} else if err != nil {
+				continue
+			}
+			started = true
+		}
+		delete(failed, c)
+	}
+	return started, nil
 }
 
 // awaitRuns waits until every started run of the lane's packets is recorded. Claims that Redis
@@ -191,7 +217,7 @@ func (r *Rebuilder) awaitRuns(ctx context.Context, b *fence.Rebuild, waited map[
 			return err
 		}
 		if fresh {
-			if err := r.awaitRecorded(ctx, *b, missing, packets); err != nil {
+			if err := r.awaitRecorded(ctx, *b, missing, packets, nil); err != nil {
 				return err
 			}
 			quiet = time.Now()
@@ -250,12 +276,16 @@ const comparePackets = 500
 // one; a packet that gets it later is staged again by its app.
 const stagedTimeout = 10 * time.Second
 
+// startRetry is the pause before a payout that could not be started is started again.
+const startRetry = time.Second
+
 // awaitRecorded returns once claims and packets are recorded, or the wait times out. While claims
 // are recorded, however slowly, the wait continues: a lane rebuilt without the others would deal
-// their shares again.
-func (r *Rebuilder) awaitRecorded(ctx context.Context, b fence.Rebuild, missing map[claimed]int, packets []string) error {
+// their shares again. It repeats the starts in failed.
+func (r *Rebuilder) awaitRecorded(ctx context.Context, b fence.Rebuild, missing map[claimed]int, packets []string,
+	failed map[claimed]payoutStart) error {
 	began := time.Now()
-	loggedAt, moved := began, began
+	loggedAt, moved, retried := began, began, began
 	for {
 		before := len(missing)
 		left, err := r.dropRecorded(ctx, missing, packets)
@@ -264,6 +294,15 @@ func (r *Rebuilder) awaitRecorded(ctx context.Context, b fence.Rebuild, missing 
 		}
 		if len(missing) < before {
 			moved = time.Now()
+		}
+		if time.Since(retried) >= startRetry {
+			started, err := r.retryStarts(ctx, missing, failed)
+			if err != nil {
+				return err
+			}
+			if retried = time.Now(); started {
+				moved = retried
+			}
 		}
 		if time.Since(began) >= stagedTimeout && len(missing) == 0 || time.Since(moved) >= r.cfg.Pace.Patience {
 			r.cfg.Logger.WarnContext(ctx, "Rebuild continues without claims or packets that are not recorded in MySQL.",

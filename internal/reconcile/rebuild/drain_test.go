@@ -2,6 +2,7 @@ package rebuild
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"testing"
@@ -42,7 +43,7 @@ func TestR9_RebuildIsPatient(t *testing.T) {
 				missing[claimed{"p", fmt.Sprint("u", i)}] = i
 			}
 			r := New(Config{Rows: rows, Pace: Intervals{Patience: patience}, Lanes: 1, Logger: slog.New(slog.DiscardHandler)})
-			if err := r.awaitRecorded(t.Context(), fence.Rebuild{}, missing, nil); err != nil {
+			if err := r.awaitRecorded(t.Context(), fence.Rebuild{}, missing, nil, nil); err != nil {
 				t.Fatal(err)
 			}
 			if rows.recorded != most {
@@ -53,4 +54,41 @@ func TestR9_RebuildIsPatient(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestR11_FailedStartIsRetried: a payout whose start failed is started again soon, while the rebuild waits for it. One that
+// never starts does not hold the rebuild up for longer than any other claim.
+func TestR11_FailedStartIsRetried(t *testing.T) {
+	patience := 10 * startRetry
+	for failures, want := range map[int]time.Duration{2: 4 * startRetry, 1 << 30: patience + startRetry} {
+		synctest.Test(t, func(t *testing.T) {
+			rows, began, tries := &slowRows{most: 1}, time.Now(), 0
+			start := func(context.Context) error {
+				if tries++; tries <= failures {
+					return errors.New("a store refuses")
+				}
+				return nil
+			}
+			c := claimed{"p", "u"}
+			unrecorded := &recordedOnceStarted{slowRows: rows, started: func() bool { return tries > failures }}
+			r := New(Config{Rows: unrecorded, Pace: Intervals{Patience: patience}, Lanes: 1, Logger: slog.New(slog.DiscardHandler)})
+			err := r.awaitRecorded(t.Context(), fence.Rebuild{}, map[claimed]int{c: 0}, nil, map[claimed]payoutStart{c: start})
+			if took := time.Since(began); err != nil || took > want || tries < 3 {
+				t.Errorf("%d failures: %d starts in %v, want at most %v; %v", failures, tries, took, want, err)
+			}
+		})
+	}
+}
+
+// recordedOnceStarted records a claim once its payout was started.
+type recordedOnceStarted struct {
+	*slowRows
+	started func() bool
+}
+
+func (s *recordedOnceStarted) RecordedClaims(ctx context.Context, id string, claims []packet.Claim) (packet.Recorded, error) {
+	if !s.started() {
+		return packet.Recorded{}, nil
+	}
+	return s.slowRows.RecordedClaims(ctx, id, claims)
 }
