@@ -165,9 +165,9 @@ var ErrNoSince = errors.New("MySQL has no heartbeat to show from when it is inco
 // another run continues. Errors: ErrNoSince, those of the stores, of Temporal and of the
 // provider; ErrProviderAway.
 func (r *Recovery) Run(ctx context.Context) (Report, error) {
-	books, known, err := r.begin(ctx)
-	if err != nil || books.State == payout.MySQLNormal {
-		r.report.MySQL = books
+	state, known, err := r.begin(ctx)
+	if err != nil || state.State == payout.MySQLNormal {
+		r.report.MySQL = state
 		return r.report, err
 	}
 	if err := r.readStatement(ctx); err != nil {
@@ -179,10 +179,10 @@ func (r *Recovery) Run(ctx context.Context) (Report, error) {
 	}
 	r.report.Packets = len(ids)
 	if r.DryRun {
-		r.report.MySQL = books
+		r.report.MySQL = state
 		return r.report, nil
 	}
-	if err := r.awaitLanding(ctx, books); err != nil {
+	if err := r.awaitLanding(ctx, state); err != nil {
 		return r.report, err
 	}
 	if err := r.restoreEach(ctx, ids); err != nil {
@@ -198,12 +198,12 @@ func (r *Recovery) Run(ctx context.Context) (Report, error) {
 	r.report.Ended = true
 	audited := r.report
 	audited.Undecided = audited.Undecided[:min(len(audited.Undecided), maxAudited)] // every item is a break
-	books, err = r.Store.EndRecovery(ctx, r.write("what happened since the backup was put back"), books, known, r.Provider.Name(), audited)
-	if r.report.MySQL = books; err != nil {
+	state, err = r.Store.EndRecovery(ctx, r.write("what happened since the backup was put back"), state, known, r.Provider.Name(), audited)
+	if r.report.MySQL = state; err != nil {
 		r.report.Ended = false
 		return r.report, err
 	}
-	return r.report, r.Pools.RaiseHeartbeatNumber(ctx, books.Heartbeat)
+	return r.report, r.Pools.RaiseHeartbeatNumber(ctx, state.Heartbeat)
 }
 
 func (r *Recovery) write(reason string) staff.Write {
@@ -221,28 +221,28 @@ func (r *Recovery) begin(ctx context.Context) (payout.MySQLState, int64, error) 
 	if err != nil {
 		return payout.MySQLState{}, 0, err
 	}
-	books, err := r.Store.CompareHeartbeat(ctx, known)
+	state, err := r.Store.CompareHeartbeat(ctx, known)
 	if err != nil {
-		return books, 0, err
+		return state, 0, err
 	}
-	if books.State == payout.MySQLNormal && !r.Since.IsZero() {
+	if state.State == payout.MySQLNormal && !r.Since.IsZero() {
 		if r.DryRun {
-			books.State = payout.MySQLRestored
-		} else if books, err = r.Store.DeclareRestored(ctx, r.write("declared by an operator"), known, r.Since); err != nil {
-			return books, 0, err
+			state.State = payout.MySQLRestored
+		} else if state, err = r.Store.DeclareRestored(ctx, r.write("declared by an operator"), known, r.Since); err != nil {
+			return state, 0, err
 		}
 	}
-	until := books.HeartbeatAt
-	if !r.Since.IsZero() && (r.Since.Before(until) || books.Heartbeat == 0) {
+	until := state.HeartbeatAt
+	if !r.Since.IsZero() && (r.Since.Before(until) || state.Heartbeat == 0) {
 		until = r.Since
 	}
 	r.report, r.left, r.held, r.unanswered = Report{}, map[string]bool{}, map[string]bool{}, map[string]bool{}
 	r.since, r.report.Since, r.report.DryRun = until.Add(-recoverMargin), until.Add(-recoverMargin), r.DryRun
-	r.began, r.restoredAt, r.memoryBegin = now, books.RestoredAt, now.Add(24*time.Hour-r.Provider.Limits().Remembers)
-	if books.State == payout.MySQLRestored && books.Heartbeat == 0 && r.Since.IsZero() {
-		return books, 0, ErrNoSince
+	r.began, r.restoredAt, r.memoryBegin = now, state.RestoredAt, now.Add(24*time.Hour-r.Provider.Limits().Remembers)
+	if state.State == payout.MySQLRestored && state.Heartbeat == 0 && r.Since.IsZero() {
+		return state, 0, ErrNoSince
 	}
-	return books, known, nil
+	return state, known, nil
 }
 
 // awaitLanding waits until no send can be in flight whose note is lost. After that the provider's
