@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"net/http"
 	"slices"
 
@@ -13,14 +14,11 @@ const maxBulk = 200
 // bulk is a call of staff that decides about many payments or holds: the named ones, or those that its
 // filter selects.
 type bulk struct {
-	body    any
-	reason  string
-	named   []string // nil: those of list
-	check   func(named []string) error
-	list    func(owner string) (ids []string, more bool, err error)
-	decide  func(w staff.Write, id string) error
-	missing *refusal
-	render  func(more bool) any
+	named  []string // nil: those of list
+	check  func(named []string) error
+	list   func(owner string) (ids []string, more bool, err error)
+	decide func(w staff.Write, id string) error
+	render func(more bool) any
 }
 
 // Results of a bulk call for one item, beside its own.
@@ -34,13 +32,8 @@ const bulkMore = "more"
 
 // decideMany decides about each id of a stored plan and stores the answer, so that a repeat of the call
 // returns the same.
-func (r *request) decideMany(b bulk) (answer, error) {
-	w, err := r.staffWrite(b.body, b.reason)
-	if err != nil {
-		return answer{}, err
-	}
-	w.Route = r.c.Method() + " " + r.route.path
-	ids, more := b.named, false
+func (s *Server) decideMany(ctx context.Context, w staff.Write, b bulk) (staff.Answer, error) {
+	ids, more, err := b.named, false, error(nil)
 	switch {
 	case ids != nil:
 		err = b.check(ids)
@@ -51,25 +44,19 @@ func (r *request) decideMany(b bulk) (answer, error) {
 		ids = append(ids, bulkMore)
 	}
 	if err != nil {
-		return answer{}, err
+		return staff.Answer{}, err
 	}
-	store := r.server.cfg.Store
-	ids, done, err := store.PlanBulk(r.ctx, w, ids)
+	ids, done, err := s.cfg.Store.PlanBulk(ctx, w, ids)
 	if err != nil || done.Status != 0 {
-		return staffAnswer(done, err, b.missing)
+		return done, err
 	}
 	for _, id := range ids {
 		if id == bulkMore {
 			continue
 		}
 		if err := b.decide(w, id); err != nil {
-			return answer{}, err
+			return staff.Answer{}, err
 		}
 	}
-	raw, err := encode(b.render(slices.Contains(ids, bulkMore)))
-	if err != nil {
-		return answer{}, err
-	}
-	first, err := store.EndBulk(r.ctx, w, staff.Answer{Status: http.StatusOK, Body: raw})
-	return staffAnswer(first, err, b.missing)
+	return s.cfg.Store.EndBulk(ctx, w, staff.Answer{Status: http.StatusOK, Body: encodeBody(b.render(slices.Contains(ids, bulkMore)))})
 }

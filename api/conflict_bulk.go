@@ -24,50 +24,26 @@ func conflictDecision(kind payout.DecisionKind) string {
 	return "honour"
 }
 
-func readBulkConflicts(body []byte) (wire.BulkConflictDecision, error) {
-	o, err := readObject(body)
-	if err != nil {
-		return wire.BulkConflictDecision{}, err
-	}
-	out := wire.BulkConflictDecision{DryRun: true}
-	in := o.object("filter")
-	out.Filter.PacketID = valueOr(in.text("packet_id", false, checkFilter), "")
-	out.Filter.UserID = valueOr(in.text("user_id", false, checkID), "")
-	out.Filter.DefaultDecision = valueOr(in.text("default_decision", false, oneOf([]string{"honour", "void"})), "")
-	none := out.Filter.PacketID+out.Filter.UserID+out.Filter.DefaultDecision == ""
-	if out.Filter.IDs = in.list("payout_ids", maxBulk, checkConflictID); out.Filter.IDs != nil && !none {
-		in.fault("payout_ids", fault{faultFormat, "must be the only member"})
-	}
-	if in.rejectUnknown(); len(*o.faults) == 0 && none && out.Filter.IDs == nil {
-		o.fault("filter", fault{faultRequired, "must have at least one member"})
-	}
-	out.Reason = valueOr(o.text("reason", true, checkReason), "")
-	out.DryRun = valueOr(o.boolean("dry_run"), true)
-	return out, o.done()
-}
-
-func checkConflictID(s string) *fault {
+func isConflictID(s string) bool {
 	parts, err := payout.Parse(s)
-	if err != nil || parts.Kind != payout.KindHonour || parts.PaymentID != s {
-		return &fault{faultFormat, "must be the id of a share conflict's payout"}
-	}
-	return nil
+	return err == nil && parts.Kind == payout.KindHonour && parts.PaymentID == s
 }
 
-// decideConflicts returns the handler that honours or voids many share conflicts, or shows what that
+type conflictsIn struct {
+	write
+	Body wire.BulkConflictDecision `in:"body"`
+}
+
+// decideConflicts returns the operation that honours or voids many share conflicts, or shows what that
 // would do.
-func decideConflicts(kind payout.DecisionKind) func(*request) (answer, error) {
-	return func(r *request) (answer, error) {
-		body, err := readBulkConflicts(r.payload)
-		if err != nil {
-			return answer{}, err
-		}
-		out := wire.BulkConflictsDecided{DryRun: body.DryRun, Items: []wire.BulkConflictItem{}}
-		return r.decideMany(bulk{
-			body: body, reason: body.Reason, named: body.Filter.IDs, check: r.checkConflicts, missing: refuse(wire.CodePayoutNotFound),
-			list: func(owner string) ([]string, bool, error) { return r.conflictIDs(body.Filter, owner) },
+func decideConflicts(kind payout.DecisionKind) operation[conflictsIn, stored[wire.BulkConflictsDecided]] {
+	return func(s *Server, ctx context.Context, in *conflictsIn) (*stored[wire.BulkConflictsDecided], error) {
+		out := wire.BulkConflictsDecided{DryRun: in.Body.DryRun, Items: []wire.BulkConflictItem{}}
+		return storedAs[wire.BulkConflictsDecided](s.decideMany(ctx, in.Write, bulk{
+			named: in.Body.Filter.IDs, check: func(ids []string) error { return s.checkConflicts(ctx, ids) },
+			list: func(owner string) ([]string, bool, error) { return s.conflictIDs(ctx, in.Body.Filter, owner) },
 			decide: func(w staff.Write, id string) error {
-				item, err := r.decideConflict(w, id, kind, body.DryRun)
+				item, err := s.decideConflict(ctx, w, id, kind, in.Body.DryRun)
 				if err != nil {
 					return err
 				}
@@ -82,16 +58,16 @@ func decideConflicts(kind payout.DecisionKind) func(*request) (answer, error) {
 				out.More = more
 				return out
 			},
-		})
+		}))
 	}
 }
 
 // checkConflicts refuses ids without a share conflict.
-func (r *request) checkConflicts(ids []string) error {
-	ctx, cancel := context.WithTimeout(r.ctx, readTimeout)
+func (s *Server) checkConflicts(ctx context.Context, ids []string) error {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	for i, id := range ids {
-		_, err := r.server.cfg.Store.Payment(ctx, id)
+		_, err := s.cfg.Store.Payment(ctx, id)
 		if errors.Is(err, packet.ErrNotFound) {
 			return invalidField(fmt.Sprintf("filter.payout_ids[%d]", i), faultFormat, "is not the id of a share conflict's payout")
 		}
@@ -102,10 +78,10 @@ func (r *request) checkConflicts(ids []string) error {
 	return nil
 }
 
-func (r *request) conflictIDs(f wire.BulkConflictFilter, owner string) (ids []string, more bool, err error) {
-	ctx, cancel := context.WithTimeout(r.ctx, readTimeout)
+func (s *Server) conflictIDs(ctx context.Context, f wire.BulkConflictFilter, owner string) (ids []string, more bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	found, err := r.server.cfg.Store.OpenShareConflicts(ctx, staff.ConflictFilter{PacketID: f.PacketID, UserID: f.UserID,
+	found, err := s.cfg.Store.OpenShareConflicts(ctx, staff.ConflictFilter{PacketID: f.PacketID, UserID: f.UserID,
 		Default: conflictDecisions[f.DefaultDecision], NotBy: owner, Limit: maxBulk + 1})
 	ids = []string{}
 	for _, c := range found[:min(len(found), maxBulk)] {
@@ -122,17 +98,17 @@ const (
 
 // decideConflict decides about one share conflict, or returns what would be decided. There is one
 // decision per key and share conflict, whose item is stored, so that a repeated call returns the same.
-func (r *request) decideConflict(w staff.Write, id string, kind payout.DecisionKind, dryRun bool) (wire.BulkConflictItem, error) {
-	store := r.server.cfg.Store
+func (s *Server) decideConflict(ctx context.Context, w staff.Write, id string, kind payout.DecisionKind, dryRun bool) (wire.BulkConflictItem, error) {
+	store := s.cfg.Store
 	if dryRun {
-		plan, refused := store.PreviewConflict(r.ctx, w.Owner, id, kind)
+		plan, refused := store.PreviewConflict(ctx, w.Owner, id, kind)
 		if refused != nil && !refusedByState(refused) {
 			return wire.BulkConflictItem{}, refused
 		}
 		return renderConflict(plan, refused, bulkWouldDecide), nil
 	}
 	w.Route += "/" + id
-	stored, err := store.DecideConflict(r.ctx, w, id, kind, func(plan staff.ConflictPlan, refused error) (int, []byte) {
+	stored, err := store.DecideConflict(ctx, w, id, kind, func(plan staff.ConflictPlan, refused error) (int, []byte) {
 		return http.StatusOK, encodeBody(renderConflict(plan, refused, bulkDecided))
 	})
 	if err != nil {

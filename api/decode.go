@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strconv"
@@ -23,6 +24,7 @@ type member struct {
 // at once. Names are compared exactly. A null member counts as omitted.
 type object struct {
 	prefix  string // "" at the top, "metadata." within metadata
+	plain   bool   // a query: values are not JSON
 	members []member
 	known   []string
 	faults  *[]wire.FieldError
@@ -155,7 +157,11 @@ func (o *object) done() error {
 // rejectUnknown records a fault for each member that nothing has read.
 func (o *object) rejectUnknown() {
 	for _, m := range o.members {
-		if !slices.Contains(o.known, m.name) {
+		switch {
+		case slices.Contains(o.known, m.name):
+		case o.plain:
+			o.fault(m.name, fault{faultUnknown, "is not a parameter of this path"})
+		default:
 			o.fault(m.name, fault{faultUnknown, "is not a member of this request"})
 		}
 	}
@@ -166,7 +172,7 @@ func (o *object) rejectUnknown() {
 func (o *object) get(name string, required bool) (jsontext.Value, bool) {
 	o.known = append(o.known, name)
 	for _, m := range o.members {
-		if m.name == name && m.value.Kind() != 'n' {
+		if m.name == name && (o.plain || m.value.Kind() != 'n') {
 			return m.value, true
 		}
 	}
@@ -183,7 +189,10 @@ func (o *object) text(name string, required bool, check func(string) *fault) *st
 	if !ok {
 		return nil
 	}
-	s, f := textOf(value)
+	s, f := string(value), (*fault)(nil)
+	if !o.plain {
+		s, f = textOf(value)
+	}
 	if f == nil && check != nil {
 		f = check(s)
 	}
@@ -213,6 +222,9 @@ func (o *object) integer(name string, required bool, low, high int64) *int64 {
 		return nil
 	}
 	n, f := integerOf(value, low, high)
+	if o.plain && strconv.FormatInt(n, 10) != string(value) {
+		f = &fault{faultRange, fmt.Sprintf("must be a whole number from %d to %d", low, high)}
+	}
 	if f != nil {
 		o.fault(name, *f)
 		return nil
@@ -241,11 +253,16 @@ func (o *object) boolean(name string) *bool {
 	if !ok {
 		return nil
 	}
-	if k := value.Kind(); k != 't' && k != 'f' {
+	yes := string(value) == "true"
+	switch {
+	case yes || string(value) == "false":
+	case o.plain:
+		o.fault(name, fault{faultEnum, "must be true or false"})
+		return nil
+	default:
 		o.fault(name, fault{faultType, "must be true or false"})
 		return nil
 	}
-	yes := value.Kind() == 't'
 	return &yes
 }
 

@@ -2,11 +2,8 @@ package api
 
 import (
 	"context"
-	"errors"
 	"net/http"
-	"net/url"
 	"strconv"
-	"strings"
 
 	"hongbao/internal/access"
 	"hongbao/internal/packet"
@@ -65,98 +62,38 @@ func answerHold(h payout.Hold, r staff.Releases) (int, []byte) {
 	return status, raw
 }
 
-func readHoldFilter(q *query) staff.HoldFilter {
-	f := staff.HoldFilter{Scope: payout.HoldScope(q.text("scope", checkCode)), Name: q.text("name", checkCode),
-		Kind: payout.HoldKind(q.text("kind", checkCode))}
-	if text := q.text("active", checkBool); text != "" {
-		yes := text == "true"
-		f.Active = &yes
-	}
-	return f
+// holds is the list of holds.
+var holds = listing[wire.HoldFilter, wire.StaffHold]{"holds", "hold",
+	func(s *Server, ctx context.Context, a selection[wire.HoldFilter]) ([]wire.StaffHold, *position, error) {
+		rows, err := s.cfg.Store.Holds(ctx, staff.HoldFilter{Active: a.filter.Active, Scope: payout.HoldScope(a.filter.Scope),
+			Name: a.filter.Name, Kind: payout.HoldKind(a.filter.Kind), AfterID: numberOf(holdPrefix, a.after.ID), Limit: a.limit + 1})
+		return cut(rows, err, a.limit, func(h payout.Hold) position { return position{h.Since, renderHold(h).ID} }, renderHold)
+	}}
+
+type holdIn struct {
+	ID string `path:"id" of:"hold"`
 }
 
-func listHolds(r *request) (answer, error) {
-	q := readQuery(r)
-	filter := readHoldFilter(q)
-	given := q.given()
-	limit, text := q.page()
-	if err := q.done(); err != nil {
-		return answer{}, err
-	}
-	if text != "" {
-		c, err := continueList(text, given, func(q *query) { filter = readHoldFilter(q) })
-		id, ok := holdID(c.ID)
-		if err != nil || !ok {
-			return answer{}, badCursor()
-		}
-		filter.AfterID, given = id, c.Filters
-	}
-	filter.Limit = limit + 1
-	ctx, cancel := context.WithTimeout(r.ctx, readTimeout)
-	defer cancel()
-	rows, err := r.server.cfg.Store.Holds(ctx, filter)
-	if err != nil {
-		return answer{}, err
-	}
-	var page wire.List[wire.StaffHold]
-	page.Items, page.NextCursor = pageOf(rows, limit, func(h payout.Hold) listCursor {
-		return listCursor{Filters: given, At: h.Since, ID: renderHold(h).ID}
-	}, renderHold)
-	return answer{status: http.StatusOK, body: page}, nil
+func (s *Server) getHold(ctx context.Context, in *holdIn) (*wire.HeldItem, error) {
+	h, releases, err := s.cfg.Store.Hold(ctx, numberOf(holdPrefix, in.ID))
+	held := renderHeld(h, releases)
+	return &held, err
 }
 
-// holdID parses the id of a hold.
-func holdID(text string) (int64, bool) {
-	digits, ok := strings.CutPrefix(text, holdPrefix)
-	id, err := strconv.ParseInt(digits, 10, 64)
-	return id, ok && err == nil && id > 0 && strconv.FormatInt(id, 10) == digits
+type placeHoldIn struct {
+	write
+	Body wire.NewHold `in:"body"`
 }
 
-func (r *request) holdInPath() (id int64, text string, err error) {
-	text, _ = url.PathUnescape(r.c.Params("id"))
-	text = strings.Clone(text)
-	id, ok := holdID(text)
-	if !ok {
-		err = noSuch("hold")
+func (in *placeHoldIn) check(o *object) {
+	scope, name := in.Body.Scope, in.Body.Name
+	switch f := checkHoldName(scope, name, in.server.cfg.Provider.Name()); {
+	case f == nil || o.faulty("scope", "name"):
+	case name == "":
+		o.fault("name", fault{faultRequired, "is required"})
+	default:
+		o.fault("name", *f)
 	}
-	return id, text, err
-}
-
-func getHold(r *request) (answer, error) {
-	id, _, err := r.holdInPath()
-	if err != nil {
-		return answer{}, err
-	}
-	h, releases, err := r.server.cfg.Store.Hold(r.ctx, id)
-	if errors.Is(err, packet.ErrNotFound) {
-		return answer{}, noSuch("hold")
-	}
-	if err != nil {
-		return answer{}, err
-	}
-	return answer{status: http.StatusOK, body: renderHeld(h, releases)}, nil
-}
-
-func readNewHold(body []byte, provider string) (wire.NewHold, error) {
-	o, err := readObject(body)
-	if err != nil {
-		return wire.NewHold{}, err
-	}
-	var h wire.NewHold
-	h.Scope = valueOr(o.text("scope", true, checkHoldScope), "")
-	h.Name = valueOr(o.text("name", h.Scope != string(payout.HoldAll), func(s string) *fault { return checkHoldName(h.Scope, s, provider) }),
-		"")
-	h.Reason = valueOr(o.text("reason", true, checkReason), "")
-	return h, o.done()
-}
-
-func checkHoldScope(s string) *fault {
-	for _, known := range payout.HoldScopes {
-		if s == string(known) {
-			return nil
-		}
-	}
-	return &fault{faultEnum, "must be all, provider, packet or payment"}
 }
 
 // checkHoldName checks the form of a name; a packet or payment need not exist yet.
@@ -179,50 +116,26 @@ func checkHoldName(scope, name, provider string) *fault {
 	return nil
 }
 
-func placeHold(r *request) (answer, error) {
-	body, err := readNewHold(r.payload, r.server.cfg.Provider.Name())
-	if err != nil {
-		return answer{}, err
-	}
-	w, err := r.staffWrite(body, body.Reason)
-	if err != nil {
-		return answer{}, err
-	}
-	stored, err := r.server.cfg.Store.PlaceHold(r.ctx, w, payout.HoldScope(body.Scope), body.Name, answerHold)
-	return staffAnswer(stored, err, noSuch("hold"))
+func (s *Server) placeHold(ctx context.Context, in *placeHoldIn) (*stored[wire.HeldItem], error) {
+	return storedAs[wire.HeldItem](s.cfg.Store.PlaceHold(ctx, in.Write, payout.HoldScope(in.Body.Scope), in.Body.Name, answerHold))
+}
+
+type releaseHoldIn struct {
+	write
+	ID   string      `path:"id" of:"hold"`
+	Body wire.Reason `in:"body"`
 }
 
 // releaseHold releases a hold. Operations may release what holds a provider; what holds a packet or a
 // payment is decided by finance.
-func releaseHold(r *request) (answer, error) {
-	body, err := readReason(r.payload)
+func (s *Server) releaseHold(ctx context.Context, in *releaseHoldIn) (*stored[wire.HeldItem], error) {
+	id, role := numberOf(holdPrefix, in.ID), in.caller.key.Role
+	h, _, err := s.cfg.Store.Hold(ctx, id)
+	if err == nil && role != access.RoleFinance && (h.Scope == payout.HoldPacket || h.Scope == payout.HoldPayment) {
+		err = refuseRole(role, finance)
+	}
 	if err != nil {
-		return answer{}, err
+		return nil, err
 	}
-	w, err := r.staffWrite(body, body.Reason)
-	if err != nil {
-		return answer{}, err
-	}
-	id, text, err := r.holdInPath()
-	if err != nil {
-		return answer{}, err
-	}
-	h, _, err := r.server.cfg.Store.Hold(r.ctx, id)
-	switch {
-	case errors.Is(err, packet.ErrNotFound):
-		return answer{}, noSuch("hold")
-	case err != nil:
-		return answer{}, err
-	case r.caller.key.Role != access.RoleFinance && (h.Scope == payout.HoldPacket || h.Scope == payout.HoldPayment):
-		return answer{}, refuseRole(r.caller.key.Role, []access.Role{access.RoleFinance})
-	}
-	w.Route = r.c.Method() + " " + r.route.on(text)
-	stored, err := r.server.cfg.Store.ReleaseHold(r.ctx, w, id, answerHold)
-	switch {
-	case errors.Is(err, payout.ErrDecisionChanged):
-		return answer{}, refuse(wire.CodeDecisionChanged)
-	case errors.Is(err, payout.ErrRecoveryRequired):
-		return answer{}, refuse(wire.CodeRecoveryRequired)
-	}
-	return staffAnswer(stored, err, noSuch("hold"))
+	return storedAs[wire.HeldItem](s.cfg.Store.ReleaseHold(ctx, in.Write, id, answerHold))
 }

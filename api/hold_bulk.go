@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
@@ -19,66 +18,21 @@ import (
 // bulkScopes are the scopes of a bulk release. Few holds stop a provider, and each of them many payments.
 var bulkScopes = []payout.HoldScope{payout.HoldPacket, payout.HoldPayment}
 
-// bulkHoldKinds are the kinds of holds on packets and payments.
-var bulkHoldKinds = []payout.HoldKind{payout.HoldStaff, payout.HoldRecovery, payout.HoldSecondSuccess, payout.HoldChargeReturned}
-
-func readBulkRelease(body []byte) (wire.BulkRelease, error) {
-	o, err := readObject(body)
-	if err != nil {
-		return wire.BulkRelease{}, err
-	}
-	out := wire.BulkRelease{DryRun: true}
-	in := o.object("filter")
-	out.Filter.Scope = valueOr(in.text("scope", false, oneOf(bulkScopes)), "")
-	out.Filter.Name = valueOr(in.text("name", false, checkCode), "")
-	out.Filter.Kind = valueOr(in.text("kind", false, oneOf(bulkHoldKinds)), "")
-	none := out.Filter.Scope+out.Filter.Name+out.Filter.Kind == ""
-	if out.Filter.IDs = in.list("hold_ids", maxBulk, checkHoldID); out.Filter.IDs != nil && !none {
-		in.fault("hold_ids", fault{faultFormat, "must be the only member"})
-	}
-	if in.rejectUnknown(); len(*o.faults) == 0 && none && out.Filter.IDs == nil {
-		o.fault("filter", fault{faultRequired, "must have at least one member"})
-	}
-	out.Reason = valueOr(o.text("reason", true, checkReason), "")
-	out.DryRun = valueOr(o.boolean("dry_run"), true)
-	return out, o.done()
-}
-
-// oneOf checks for one of some values.
-func oneOf[T ~string](values []T) func(string) *fault {
-	return func(s string) *fault {
-		if slices.Contains(values, T(s)) {
-			return nil
-		}
-		var texts []string
-		for _, v := range values {
-			texts = append(texts, string(v))
-		}
-		return &fault{faultEnum, "must be one of " + strings.Join(texts, ", ")}
-	}
-}
-
-func checkHoldID(s string) *fault {
-	if _, ok := holdID(s); !ok {
-		return &fault{faultFormat, "must be the id of a hold"}
-	}
-	return nil
+type releaseHoldsIn struct {
+	write
+	Body wire.BulkRelease `in:"body"`
 }
 
 // releaseHolds releases many holds, or shows what that would do.
-func releaseHolds(r *request) (answer, error) {
-	body, err := readBulkRelease(r.payload)
-	if err != nil {
-		return answer{}, err
-	}
-	out := wire.BulkReleased{DryRun: body.DryRun, Items: []wire.BulkReleaseItem{}}
+func (s *Server) releaseHolds(ctx context.Context, in *releaseHoldsIn) (*stored[wire.BulkReleased], error) {
+	out := wire.BulkReleased{DryRun: in.Body.DryRun, Items: []wire.BulkReleaseItem{}}
 	var sum staff.Releases
 	summed := map[string]bool{}
-	return r.decideMany(bulk{
-		body: body, reason: body.Reason, named: body.Filter.IDs, check: r.checkHeld, missing: noSuch("hold"),
-		list: func(owner string) ([]string, bool, error) { return r.heldIDs(body.Filter, owner) },
+	return storedAs[wire.BulkReleased](s.decideMany(ctx, in.Write, bulk{
+		named: in.Body.Filter.IDs, check: func(ids []string) error { return s.checkHeld(ctx, ids) },
+		list: func(owner string) ([]string, bool, error) { return s.heldIDs(ctx, in.Body.Filter, owner) },
 		decide: func(w staff.Write, text string) error {
-			item, err := r.releaseOne(w, text, body.DryRun)
+			item, err := s.releaseOne(ctx, w, text, in.Body.DryRun)
 			if err != nil {
 				return err
 			}
@@ -96,16 +50,15 @@ func releaseHolds(r *request) (answer, error) {
 			out.More, out.Releases = more, renderReleases(sum)
 			return out
 		},
-	})
+	}))
 }
 
 // checkHeld refuses ids without a hold on a packet or payment.
-func (r *request) checkHeld(ids []string) error {
-	ctx, cancel := context.WithTimeout(r.ctx, readTimeout)
+func (s *Server) checkHeld(ctx context.Context, ids []string) error {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	for i, text := range ids {
-		id, _ := holdID(text)
-		h, _, err := r.server.cfg.Store.Hold(ctx, id)
+		h, _, err := s.cfg.Store.Hold(ctx, numberOf(holdPrefix, text))
 		if err != nil && !errors.Is(err, packet.ErrNotFound) {
 			return err
 		}
@@ -117,8 +70,8 @@ func (r *request) checkHeld(ids []string) error {
 }
 
 // heldIDs lists the active holds that match, without those whose release the person has asked for.
-func (r *request) heldIDs(f wire.BulkHoldFilter, owner string) (ids []string, more bool, err error) {
-	ctx, cancel := context.WithTimeout(r.ctx, readTimeout)
+func (s *Server) heldIDs(ctx context.Context, f wire.BulkHoldFilter, owner string) (ids []string, more bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	active := true
 	var found []payout.Hold
@@ -126,7 +79,7 @@ func (r *request) heldIDs(f wire.BulkHoldFilter, owner string) (ids []string, mo
 		if f.Scope != "" && f.Scope != string(scope) {
 			continue
 		}
-		some, err := r.server.cfg.Store.Holds(ctx, staff.HoldFilter{Active: &active, Scope: scope, Name: f.Name,
+		some, err := s.cfg.Store.Holds(ctx, staff.HoldFilter{Active: &active, Scope: scope, Name: f.Name,
 			Kind: payout.HoldKind(f.Kind), NotBy: owner, Limit: maxBulk + 1})
 		if err != nil {
 			return nil, false, err
@@ -149,11 +102,10 @@ const (
 
 // releaseOne releases one hold as releaseHold does, or returns what would be done. There is one
 // release per key and hold, whose item is stored, so that a repeated call returns the same.
-func (r *request) releaseOne(w staff.Write, text string, dryRun bool) (wire.BulkReleaseItem, error) {
-	id, _ := holdID(text)
-	store := r.server.cfg.Store
+func (s *Server) releaseOne(ctx context.Context, w staff.Write, text string, dryRun bool) (wire.BulkReleaseItem, error) {
+	id, store := numberOf(holdPrefix, text), s.cfg.Store
 	if dryRun {
-		plan, refused := store.PreviewRelease(r.ctx, w.Owner, id)
+		plan, refused := store.PreviewRelease(ctx, w.Owner, id)
 		item := renderReleaseItem(plan.Hold, plan.Releases)
 		if item.Result = bulkWouldRelease; plan.Asks {
 			item.Result = bulkWaiting
@@ -161,7 +113,7 @@ func (r *request) releaseOne(w staff.Write, text string, dryRun bool) (wire.Bulk
 		return releaseOrSkipped(item, refused)
 	}
 	w.Route += "/" + text
-	stored, err := store.ReleaseHold(r.ctx, w, id, func(h payout.Hold, releases staff.Releases) (int, []byte) {
+	stored, err := store.ReleaseHold(ctx, w, id, func(h payout.Hold, releases staff.Releases) (int, []byte) {
 		one := renderReleaseItem(h, releases)
 		if one.Result = bulkReleased; h.ReleasedAt.IsZero() {
 			one.Result = bulkWaiting
@@ -169,7 +121,7 @@ func (r *request) releaseOne(w staff.Write, text string, dryRun bool) (wire.Bulk
 		return http.StatusOK, encodeBody(one)
 	})
 	if err != nil {
-		plan, _ := store.PreviewRelease(r.ctx, w.Owner, id)
+		plan, _ := store.PreviewRelease(ctx, w.Owner, id)
 		return releaseOrSkipped(renderReleaseItem(plan.Hold, plan.Releases), err)
 	}
 	var item wire.BulkReleaseItem

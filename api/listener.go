@@ -232,7 +232,7 @@ func (l *listener) handler(r *route, method string) fiber.Handler {
 				return err
 			}
 		}
-		if r.realm == realmApp && !r.limits {
+		if r.realm == realmApp && !r.limited {
 			if err := req.keyOverLimit(); err != nil {
 				return err
 			}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -94,7 +95,7 @@ func (r *route) operation(reg huma.Registry) *huma.Operation {
 		op.Parameters = append(op.Parameters, p.parameter(reg))
 	}
 	if r.body != nil {
-		op.RequestBody = &huma.RequestBody{Required: !r.optional, Description: fmt.Sprintf("At most %d bytes.", r.limit()),
+		op.RequestBody = &huma.RequestBody{Required: !r.optional, Description: fmt.Sprintf("At most %d bytes.", r.largest()),
 			Content: map[string]*huma.MediaType{contentJSON: mediaOf(reg, contentJSON, r.body, true)}}
 	}
 	for _, a := range r.answers {
@@ -191,12 +192,32 @@ func (p param) header(huma.Registry) *huma.Param {
 }
 
 func (p param) parameter(reg huma.Registry) *huma.Param {
+	if p.field.Type != nil {
+		return p.ofField(reg)
+	}
 	schema := schemaOf(reg, p.schema)
 	if p.max > 0 {
 		low, high := float64(p.min), float64(p.max)
 		schema.Minimum, schema.Maximum = &low, &high
 	}
 	return &huma.Param{Name: p.name, In: p.in, Description: p.about, Required: p.required, Schema: schema, Example: p.example}
+}
+
+// ofField documents a parameter of an operation.
+func (p param) ofField(reg huma.Registry) *huma.Param {
+	out := &huma.Param{Name: p.name, In: p.in, Description: p.about, Required: p.required, Example: p.example,
+		Schema: &huma.Schema{Type: huma.TypeString}}
+	if p.field.Type != typeOf[time.Time]() {
+		out.Schema = huma.SchemaFromField(contract{reg, p.field}, p.field, "")
+	}
+	if out.Example == nil && len(out.Schema.Examples) > 0 {
+		out.Example = out.Schema.Examples[0]
+	}
+	if text := p.field.Tag.Get("example"); out.Schema.Type == huma.TypeString && text != "" {
+		out.Example = text
+	}
+	out.Schema.Description, out.Schema.Examples, out.Schema.Nullable = "", nil, false
+	return out
 }
 
 func schemaOf(reg huma.Registry, zero any) *huma.Schema {

@@ -110,9 +110,14 @@ func (r *request) retryMany(of bulkOf) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
+	w, err := r.staffWrite(body, body.Reason)
+	if err != nil {
+		return answer{}, err
+	}
+	w.Route = r.c.Method() + " " + r.route.path
 	out := wire.BulkRetried{DryRun: body.DryRun, Items: []wire.BulkItem{}}
-	return r.decideMany(bulk{
-		body: body, reason: body.Reason, named: body.Filter.IDs, missing: refuse(of.missing),
+	stored, err := r.server.decideMany(r.ctx, w, bulk{
+		named: body.Filter.IDs,
 		check: func(ids []string) error { return r.checkNamed(ids, of) },
 		list:  func(string) ([]string, bool, error) { return r.bulkIDs(filter) },
 		decide: func(w staff.Write, id string) error {
@@ -132,6 +137,7 @@ func (r *request) retryMany(of bulkOf) (answer, error) {
 			return of.answer(out)
 		},
 	})
+	return staffAnswer(stored, err, refuse(of.missing))
 }
 
 // Results of a bulk retry for one payout.

@@ -226,7 +226,7 @@ func (r *request) readBody() error {
 	if !r.isJSON() {
 		return refuse(wire.CodeUnsupportedMedia)
 	}
-	limit := r.route.limit()
+	limit := r.route.largest()
 	if head.ContentLength() > limit {
 		return refuse(wire.CodeBodyTooLarge)
 	}

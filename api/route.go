@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"hongbao/internal/access"
 	"hongbao/wire"
@@ -23,12 +24,13 @@ type route struct {
 	summary  string
 	about    string
 	params   []param
-	body     any  // zero value of the request's type; nil: the body has no members
-	optional bool // the body is optional
-	maxBody  int  // bytes; 0: bodyLimit
+	body     any           // zero value of the request's type; nil: the body has no members
+	optional bool          // the body is optional
+	maxBody  int           // bytes; 0: bodyLimit
+	limit    time.Duration // of the work of an operation; 0: that of every request
 	answers  []reply
 	problems []wire.Code // besides those of every route of its kind
-	limits   bool        // its handler checks the limit of the key itself
+	limited  bool        // its handler checks the limit of the key itself
 	handle   func(*request) (answer, error)
 }
 
@@ -41,6 +43,8 @@ type param struct {
 	schema   any // zero value of a type, for its schema
 	example  any
 	min, max int // of an integer, when max is set
+	// field has schema and example of a parameter of an operation.
+	field reflect.StructField
 }
 
 // reply is one successful answer.
@@ -52,8 +56,8 @@ type reply struct {
 	headers []param
 }
 
-// limit returns the size of the largest body of the route.
-func (r *route) limit() int {
+// largest returns the size of the largest body of the route.
+func (r *route) largest() int {
 	if r.maxBody > 0 {
 		return r.maxBody
 	}

@@ -109,7 +109,7 @@ func claimRoutes() []*route {
 				{status: http.StatusOK, about: "The user had a claim already; replayed is true.", body: wire.Claim{}},
 			},
 			problems: []wire.Code{wire.CodePacketNotFound, wire.CodeNotOpenYet, wire.CodeNotEligible, wire.CodeSoldOut, wire.CodeExpired},
-			limits:   true,
+			limited:  true,
 			handle:   grabShare,
 		},
 		{

@@ -153,17 +153,14 @@ func bulkRetryRoute(finance []access.Role) *route {
 
 // conflictRoute returns the route of a bulk decision about share conflicts.
 func conflictRoute(decision, summary, effect string) *route {
-	return &route{
-		id: decision + "ShareConflicts", method: http.MethodPost, path: wire.PathShareConflicts + "/" + decision, listener: listenStaff,
-		realm: realmStaff, roles: []access.Role{access.RoleFinance}, tag: "staff decisions", summary: summary,
+	return post(route{
+		id: decision + "ShareConflicts", path: wire.PathShareConflicts + "/" + decision, roles: finance, tag: "staff decisions",
+		summary: summary,
 		about: effect + " Decides about the share conflicts that match and that nobody has decided about, at most 200, newest first. " +
 			"The first person's call only asks; the same call by another person of finance carries out what others have asked for within 24 " +
 			"hours, and asks for the rest. Those that you have asked for are left out. The same key decides about a share conflict once. " +
 			"dry_run is true by default.",
-		params: []param{keyParam}, body: wire.BulkConflictDecision{}, maxBody: 2 * bodyLimit,
-		answers: []reply{{status: http.StatusOK, about: "The result for each share conflict; of a dry run, what would be done.",
-			body: wire.BulkConflictsDecided{}, headers: []param{replayed}}},
-		problems: []wire.Code{wire.CodeKeyRequired, wire.CodeRequestInProgress, wire.CodeKeyReused},
-		handle:   decideConflicts(conflictDecisions[decision]),
-	}
+		maxBody: 2 * bodyLimit, answers: ok("The result for each share conflict; of a dry run, what would be done."),
+		problems: []wire.Code{wire.CodeRequestInProgress},
+	}, decideConflicts(conflictDecisions[decision]))
 }

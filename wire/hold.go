@@ -20,6 +20,14 @@ type StaffHold struct {
 	ReleasedAt *Time        `json:"released_at" doc:"When it was released; null while it is active."`
 }
 
+// HoldFilter selects holds; empty members select all.
+type HoldFilter struct {
+	Active *bool  `json:"active,omitempty" doc:"true: only active holds; false: only released ones." example:"true"`
+	Scope  string `json:"scope,omitempty" check:"code" doc:"Only holds of this scope." example:"packet"`
+	Name   string `json:"name,omitempty" check:"code" doc:"Only holds of this provider, packet or payment." example:"sandbox"`
+	Kind   string `json:"kind,omitempty" check:"code" doc:"Only holds of this kind." example:"recovery"`
+}
+
 // HoldRelease is a release that waits for a second person.
 type HoldRelease struct {
 	By     string `json:"by" doc:"The person who asked for it." example:"wang.fang"`
@@ -59,9 +67,9 @@ type NewHold struct {
 // BulkHoldFilter is the filter of a bulk release of holds.
 type BulkHoldFilter struct {
 	Scope string   `json:"scope,omitempty" enum:"packet,payment" doc:"Holds of this scope; by default both."`
-	Name  string   `json:"name,omitempty" doc:"Holds of this packet or payment."`
+	Name  string   `json:"name,omitempty" check:"code" doc:"Holds of this packet or payment."`
 	Kind  string   `json:"kind,omitempty" enum:"staff,recovery,second_success,still_moves,charge_returned" doc:"Holds of this kind."`
-	IDs   []string `json:"hold_ids,omitempty" nullable:"false" maxItems:"200" doc:"Exactly these holds; no other member is then allowed."`
+	IDs   []string `json:"hold_ids,omitempty" nullable:"false" maxItems:"200" check:"hold" alone:"true" doc:"Exactly these holds; no other member is then allowed."`
 }
 
 // BulkRelease is the body of a bulk release.

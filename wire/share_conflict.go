@@ -6,10 +6,10 @@ import (
 
 // BulkConflictFilter is the filter of a bulk decision about share conflicts.
 type BulkConflictFilter struct {
-	PacketID        string   `json:"packet_id,omitempty" doc:"Share conflicts of this packet."`
-	UserID          string   `json:"user_id,omitempty" doc:"Share conflicts of this user."`
+	PacketID        string   `json:"packet_id,omitempty" check:"text" doc:"Share conflicts of this packet."`
+	UserID          string   `json:"user_id,omitempty" check:"id" doc:"Share conflicts of this user."`
 	DefaultDecision string   `json:"default_decision,omitempty" enum:"honour,void" doc:"Share conflicts with this default decision."`
-	IDs             []string `json:"payout_ids,omitempty" nullable:"false" maxItems:"200" doc:"Exactly these share conflicts; no other member is then allowed."`
+	IDs             []string `json:"payout_ids,omitempty" nullable:"false" maxItems:"200" check:"conflict" alone:"true" doc:"Exactly these share conflicts; no other member is then allowed."`
 }
 
 // BulkConflictDecision is the body of a bulk decision about share conflicts.

@@ -1,0 +1,165 @@
+package api
+
+import (
+	"context"
+	"maps"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+
+	"hongbao/wire"
+)
+
+// listing is a list of items I with the filter F. Its page and its file are made from it.
+type listing[F, I any] struct {
+	name string // in cursors and files
+	id   string // the kind of thing in its cursors
+	// read returns up to limit items, newest first, and the position of the last if there are more.
+	read func(s *Server, ctx context.Context, of selection[F]) ([]I, *position, error)
+}
+
+// selection is what a list is asked for.
+type selection[F any] struct {
+	filter F
+	owner  string    // of the key that asks
+	now    time.Time // of the first page, so that all pages use the same time
+	after  position
+	limit  int
+}
+
+// older returns the latest time of what is at least some seconds old; the zero time without them.
+func (a selection[F]) older(seconds *int64) time.Time { return olderThan(a.now, seconds) }
+
+func olderThan(now time.Time, seconds *int64) time.Time {
+	if seconds == nil {
+		return time.Time{}
+	}
+	return now.Add(-time.Duration(*seconds) * time.Second)
+}
+
+// position is that of an item in a list.
+type position struct {
+	At time.Time `json:"at"`
+	ID string    `json:"id"`
+}
+
+// pageCursor is a position with what the pages of a list share.
+type pageCursor struct {
+	List    string            `json:"l"`
+	Owner   string            `json:"o"`
+	Filters map[string]string `json:"f,omitempty"`
+	Now     time.Time         `json:"now"`
+	position
+}
+
+// pageParams select a page.
+type pageParams struct {
+	Limit  int    `json:"limit,omitempty" minimum:"1" maximum:"200" doc:"Items per page, 50 by default." example:"50"`
+	Cursor string `json:"cursor,omitempty" check:"cursor" doc:"next_cursor of the previous page. It keeps filters and order."`
+}
+
+func checkCursor(s string) *fault {
+	if s == "" {
+		return &fault{faultFormat, "must be the next_cursor of a page"}
+	}
+	return nil
+}
+
+// filtered asks for what a filter selects, listed for a page of it.
+type filtered[F any] struct {
+	asked
+	Filter F `in:"query"`
+}
+
+type listed[F any] struct {
+	asked
+	Filter F          `in:"query"`
+	Page   pageParams `in:"query"`
+}
+
+// page returns the operation that answers with a page.
+func (l listing[F, I]) page() operation[listed[F], wire.List[I]] {
+	bind := binderOf(typeOf[F]())
+	return func(s *Server, ctx context.Context, in *listed[F]) (*wire.List[I], error) {
+		return l.readPage(s, ctx, in, bind)
+	}
+}
+
+func (l listing[F, I]) readPage(s *Server, ctx context.Context, in *listed[F], bind binder) (*wire.List[I], error) {
+	a := selection[F]{filter: in.Filter, owner: in.caller.key.Owner, now: in.now(), limit: in.Page.Limit}
+	if a.limit == 0 {
+		a.limit = defaultLimit
+	}
+	kept := map[string]string{}
+	for _, m := range in.parameters() {
+		if m.name != "limit" && m.name != "cursor" {
+			kept[m.name] = string(m.value)
+		}
+	}
+	if in.Page.Cursor != "" {
+		var err error
+		if kept, err = l.resume(&a, in.Page.Cursor, kept, bind); err != nil {
+			return nil, err
+		}
+	}
+	items, next, err := l.read(s, ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	out := &wire.List[I]{Items: items}
+	if next != nil {
+		out.NextCursor = encodeCursor(pageCursor{l.name, a.owner, kept, a.now, *next})
+	}
+	return out, nil
+}
+
+// resume parses a cursor. It keeps the filters of its list; the client may repeat but not change them.
+func (l listing[F, I]) resume(a *selection[F], text string, given map[string]string, bind binder) (map[string]string, error) {
+	var c pageCursor
+	if decodeCursor(text, &c) != nil || c.List != l.name || c.Owner != a.owner || !things[l.id].valid(c.ID) ||
+		!inMySQLRange(c.At) || !inMySQLRange(c.Now) || len(given) > 0 && !maps.Equal(given, c.Filters) {
+		return nil, badCursor()
+	}
+	var members []member
+	for name, value := range c.Filters {
+		members = append(members, member{name, []byte(value)})
+	}
+	o := queryObject(members)
+	var filter F
+	bind(o, reflect.ValueOf(&filter).Elem())
+	if o.done() != nil {
+		return nil, badCursor()
+	}
+	a.filter, a.now, a.after = filter, c.Now, c.position
+	return c.Filters, nil
+}
+
+// cut renders the rows of a page; of one row more than the limit, next is the position of the last item.
+func cut[R, I any](rows []R, err error, limit int, place func(R) position, render func(R) I) (items []I, next *position, _ error) {
+	if err == nil && len(rows) > limit {
+		rows = rows[:limit]
+		at := place(rows[limit-1])
+		next = &at
+	}
+	items = make([]I, len(rows))
+	for i, row := range rows {
+		items[i] = render(row)
+	}
+	return items, next, err
+}
+
+// isNumbered checks for a prefix with a positive number.
+func isNumbered(prefix string) func(string) bool {
+	return func(text string) bool { return numberOf(prefix, text) > 0 }
+}
+
+// numberOf returns the number after a prefix; 0: it has another form.
+func numberOf(prefix, text string) int64 {
+	digits, ok := strings.CutPrefix(text, prefix)
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if !ok || err != nil || n < 1 || strconv.FormatInt(n, 10) != digits {
+		return 0
+	}
+	return n
+}

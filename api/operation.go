@@ -1,0 +1,340 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"reflect"
+	"strings"
+	"time"
+
+	"hongbao/internal/access"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
+	"hongbao/internal/staff"
+	"hongbao/wire"
+)
+
+// An operation is a function of its typed input and answer. Input structs have these fields:
+//
+//	asked, or write   who asks; write also has the Idempotency-Key, and gives a staff.Write
+//	path:"id" of:"…"  a parameter of the path, one of things
+//	in:"query"        a struct of parameters: names, bounds and texts are in its tags
+//	in:"body"         the body, strict JSON: likewise
+//
+// Faults are reported in the order of the contract: query, body, Idempotency-Key, path.
+type operation[In, Out any] func(s *Server, ctx context.Context, in *In) (*Out, error)
+
+// asked is a request to staff's side.
+type asked struct{ *request }
+
+// write is a request that changes something, with who, why, key and hash of its body.
+type write struct {
+	asked
+	staff.Write
+}
+
+func (a *asked) by(r *request) { a.request = r }
+
+func (w *write) sign(as staff.Write) { w.Write = as }
+
+// checker is an input with rules that tags cannot state. Their faults are reported with the others.
+type checker interface{ check(o *object) }
+
+// input says how the input of an operation is read.
+type input struct {
+	query  []inputPart
+	body   *inputPart
+	path   []pathPart
+	write  bool
+	reason []int // index of the body's reason; nil: none
+}
+
+type inputPart struct {
+	field reflect.StructField
+	bind  binder
+}
+
+type pathPart struct {
+	field reflect.StructField
+	thing thing
+}
+
+func inputOf(t reflect.Type) *input {
+	in := &input{}
+	for i := range t.NumField() {
+		f := t.Field(i)
+		switch f.Type {
+		case typeOf[write]():
+			in.write = true
+			continue
+		case typeOf[asked]():
+			continue
+		}
+		if name := f.Tag.Get("of"); name != "" {
+			in.path = append(in.path, pathPart{f, things[name]})
+			continue
+		}
+		part := inputPart{f, binderOf(f.Type)}
+		if f.Tag.Get("in") == "query" {
+			in.query = append(in.query, part)
+			continue
+		}
+		in.body = &part
+		if reason, ok := f.Type.FieldByName("Reason"); ok {
+			in.reason = reason.Index
+		}
+	}
+	return in
+}
+
+// read fills an input, or returns the first kind of faults that the request has.
+func (in *input) read(r *request, to reflect.Value) error {
+	if a, ok := to.Addr().Interface().(interface{ by(*request) }); ok {
+		a.by(r)
+	}
+	if len(in.query) > 0 {
+		o := queryObject(r.parameters())
+		if err := in.bind(o, to, in.query...); err != nil {
+			return err
+		}
+	}
+	if in.body != nil {
+		read := readObject
+		if r.route.optional {
+			read = readOptional
+		}
+		o, err := read(r.payload)
+		if err != nil {
+			return err
+		}
+		if err := in.bind(o, to, *in.body); err != nil {
+			return err
+		}
+	}
+	var w staff.Write
+	if in.write {
+		body, reason := to.FieldByIndex(in.body.field.Index), ""
+		if in.reason != nil {
+			reason = body.FieldByIndex(in.reason).String()
+		}
+		var err error
+		if w, err = r.staffWrite(body.Interface(), reason); err != nil {
+			return err
+		}
+		w.Route = r.c.Method() + " " + r.route.path
+	}
+	for _, p := range in.path {
+		name := p.field.Tag.Get("path")
+		text, err := url.PathUnescape(r.c.Params(name))
+		if err != nil || !p.thing.valid(text) {
+			return p.thing.missing()
+		}
+		text = strings.Clone(text)
+		to.FieldByIndex(p.field.Index).SetString(text)
+		w.Route = strings.Replace(w.Route, "{"+name+"}", text, 1)
+	}
+	if s, ok := to.Addr().Interface().(interface{ sign(staff.Write) }); ok {
+		s.sign(w)
+	}
+	return nil
+}
+
+// bind reads parts of an input from one object and returns its faults.
+func (in *input) bind(o *object, to reflect.Value, parts ...inputPart) error {
+	for _, p := range parts {
+		p.bind(o, to.FieldByIndex(p.field.Index))
+	}
+	if c, ok := to.Addr().Interface().(checker); ok && (in.body == nil) == o.plain {
+		c.check(o)
+	}
+	return o.done()
+}
+
+// params describes the parameters of an input.
+func (in *input) params() (out []param) {
+	for _, p := range in.path {
+		out = append(out, param{in: "path", name: p.field.Tag.Get("path"), required: true, field: p.field, about: p.thing.about,
+			example: p.thing.example})
+	}
+	if in.write {
+		out = append(out, keyParam)
+	}
+	for _, part := range in.query {
+		for _, f := range reflect.VisibleFields(part.field.Type) {
+			if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" && !f.Anonymous {
+				out = append(out, param{in: "query", name: name, required: isRequired(f), field: f, about: f.Tag.Get("doc")})
+			}
+		}
+	}
+	return out
+}
+
+// missing is the refusal of the thing in the path.
+func (in *input) missing() *refusal {
+	if len(in.path) == 0 {
+		return nil
+	}
+	return in.path[len(in.path)-1].thing.missing()
+}
+
+// get makes a route of an operation that reads.
+func get[In, Out any](r route, do operation[In, Out]) *route {
+	r.method = http.MethodGet
+	if r.limit == 0 {
+		r.limit = readTimeout
+	}
+	return routeOf(&r, do)
+}
+
+// post makes a route of an operation that writes.
+func post[In, Out any](r route, do operation[In, Out]) *route {
+	r.method = http.MethodPost
+	return routeOf(&r, do)
+}
+
+func routeOf[In, Out any](r *route, do operation[In, Out]) *route {
+	r.listener, r.realm = listenPublic, realmApp
+	if strings.HasPrefix(r.path, staffPrefix) {
+		r.listener, r.realm = listenStaff, realmStaff
+	}
+	in := inputOf(typeOf[In]())
+	r.params = in.params()
+	if in.body != nil {
+		r.body = reflect.Zero(in.body.field.Type).Interface()
+	}
+	if in.write {
+		r.problems = append(r.problems, wire.CodeKeyRequired, wire.CodeKeyReused)
+	}
+	if missing := in.missing(); missing != nil {
+		r.problems = append(r.problems, missing.code)
+	}
+	for i := range r.answers {
+		if r.answers[i].body == nil {
+			r.answers[i].body = bodyOf[Out]()
+		}
+		if in.write {
+			r.answers[i].headers = append(r.answers[i].headers, replayed)
+		}
+	}
+	limit := r.limit
+	r.handle = func(q *request) (answer, error) {
+		var given In
+		if err := in.read(q, reflect.ValueOf(&given).Elem()); err != nil {
+			return answer{}, err
+		}
+		ctx, cancel := q.ctx, context.CancelFunc(func() {})
+		if limit > 0 {
+			ctx, cancel = context.WithTimeout(ctx, limit)
+		}
+		defer cancel()
+		out, err := do(q.server, ctx, &given)
+		if err != nil {
+			return answer{}, refusedWrite(err, in.missing())
+		}
+		if own, ok := any(out).(interface{ answer() answer }); ok {
+			return own.answer(), nil
+		}
+		return answer{status: http.StatusOK, body: out}, nil
+	}
+	return r
+}
+
+// bodyOf returns the zero value of the body of an answer.
+func bodyOf[Out any]() any {
+	out := new(Out)
+	if of, ok := any(out).(interface{ bodyOf() any }); ok {
+		return of.bodyOf()
+	}
+	return *out
+}
+
+// stored is the answer T to a write, as it is kept for repeats.
+type stored[T any] struct {
+	staff.Answer
+	fresh *T // instead of the kept body; nil: that
+}
+
+// storedAs returns the kept answer of a write.
+func storedAs[T any](a staff.Answer, err error) (*stored[T], error) {
+	return &stored[T]{Answer: a}, err
+}
+
+func (*stored[T]) bodyOf() any {
+	var body T
+	return body
+}
+
+func (s *stored[T]) answer() answer {
+	a := answer{status: s.Status, raw: s.Body, replayed: s.Replayed}
+	if s.fresh != nil {
+		a.body, a.raw = s.fresh, nil
+	}
+	if s.Status >= http.StatusBadRequest {
+		a.kind = contentProblem
+	}
+	return a
+}
+
+// ok, made and accepts describe the answer of an operation.
+func ok(about string) []reply      { return []reply{{status: http.StatusOK, about: about}} }
+func made(about string) []reply    { return []reply{{status: http.StatusCreated, about: about}} }
+func accepts(about string) []reply { return []reply{{status: http.StatusAccepted, about: about}} }
+
+// refusedWrite turns an error of an operation into a refusal; missing is the refusal of an unknown id.
+func refusedWrite(err error, missing *refusal) error {
+	if _, refused := errors.AsType[*refusal](err); refused {
+		return err
+	}
+	switch {
+	case errors.Is(err, packet.ErrNotFound) && missing != nil:
+		return missing
+	case errors.Is(err, access.ErrActorKeyEnded):
+		return refuseKey(keyUnknown)
+	case errors.Is(err, payout.ErrEvidenceRequired):
+		return invalidField("evidence", faultRequired, "is required: the payment is not final")
+	case errors.Is(err, staff.ErrKeyReused):
+		return refuse(wire.CodeKeyReused)
+	case errors.Is(err, staff.ErrInProgress):
+		return &refusal{code: wire.CodeRequestInProgress, retryAfter: shortPause}
+	case errors.Is(err, payout.ErrSelfApproval):
+		return &refusal{code: wire.CodeForbidden, detail: "The person who decided cannot approve or reject; another person has to."}
+	case errors.Is(err, payout.ErrNotAuthor):
+		return &refusal{code: wire.CodeForbidden, detail: "Only the person who decided can withdraw a decision; others can reject it."}
+	case errors.Is(err, payout.ErrDecisionChanged):
+		return refuse(wire.CodeDecisionChanged)
+	case errors.Is(err, payout.ErrRecoveryRequired):
+		return refuse(wire.CodeRecoveryRequired)
+	}
+	return err
+}
+
+// thing is a kind of thing with ids.
+type thing struct {
+	valid          func(string) bool
+	missing        func() *refusal
+	about, example string
+}
+
+// things are the kinds of things in paths and cursors, by the tags of and check. A malformed id is answered like an
+// unknown one.
+var things = map[string]thing{
+	"conflict": {isConflictID, func() *refusal { return refuse(wire.CodePayoutNotFound) }, "The payout of a share conflict.",
+		"h3q5k9v0c1m7e2u8h4r6t0001"},
+	"hold": {isNumbered(holdPrefix), func() *refusal { return noSuch("hold") }, "The hold's id.", "h12"},
+}
+
+func init() {
+	for name, t := range things {
+		textChecks[name] = func(s string) *fault {
+			if !t.valid(s) {
+				return &fault{faultFormat, "must be the id of a " + name}
+			}
+			return nil
+		}
+	}
+}
+
+// now is the time of a request.
+func (a asked) now() time.Time { return a.server.cfg.Now().UTC() }
