@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"net/http"
 	"time"
 
 	"hongbao/internal/payout"
@@ -27,26 +26,28 @@ func renderBalances(t staff.Totals) []wire.AccountBalance {
 	return out
 }
 
+type balancesIn struct {
+	Query struct {
+		At time.Time `json:"at,omitempty" doc:"The moment: ledger entries before it are included. By default it is now." example:"2026-02-17T16:00:00.000Z"`
+	} `in:"query"`
+}
+
+func (in *balancesIn) check(o *object) {
+	if in.Query.At.After(time.Now().Add(time.Minute)) {
+		o.fault("at", fault{faultRange, "must not be in the future"})
+	}
+}
+
 // getBalances returns the balances now, or at the moment of the query.
-func getBalances(r *request) (answer, error) {
-	q := readQuery(r)
-	at := q.instant("at")
-	if at.After(time.Now().Add(time.Minute)) {
-		q.fault("at", fault{faultRange, "must not be in the future"})
-	}
-	if err := q.done(); err != nil {
-		return answer{}, err
-	}
-	ctx, cancel := context.WithTimeout(r.ctx, listTimeout)
-	defer cancel()
-	found, err := r.server.cfg.Store.LedgerBalances(ctx, at)
+func (s *Server) getBalances(ctx context.Context, in *balancesIn) (*wire.Balances, error) {
+	found, err := s.cfg.Store.LedgerBalances(ctx, in.Query.At)
 	if err != nil {
-		return answer{}, err
+		return nil, err
 	}
-	out := wire.Balances{At: wire.At(found.At), Settled: found.Settled, Entries: found.Totals.Entries(), Sound: found.Totals.Sound(),
+	out := &wire.Balances{At: wire.At(found.At), Settled: found.Settled, Entries: found.Totals.Entries(), Sound: found.Totals.Sound(),
 		Accounts: renderBalances(found.Totals), Apps: []wire.AppBalances{}}
 	for _, app := range found.Totals.Apps() {
 		out.Apps = append(out.Apps, wire.AppBalances{AppID: app, Accounts: renderBalances(found.Totals.OfApp(app))})
 	}
-	return answer{status: http.StatusOK, body: out}, nil
+	return out, nil
 }

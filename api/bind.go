@@ -127,7 +127,7 @@ func boundsOf(f reflect.StructField, t reflect.Type) (low, high int64) {
 // textChecks are the checks that the tag check names.
 var textChecks = map[string]func(string) *fault{
 	"code": checkCode, "text": checkFilter, "id": checkID, "actor": checkActor, "app": checkAppID, "owner": checkOwner, "zone": checkZone,
-	"cursor": checkCursor,
+	"cursor": checkCursor, "ticket key": checkTicketKey, "payouts": checkIDs("payout"), "refunds": checkIDs("refund"),
 }
 
 // checkOf returns the check of a text, by its values, its length, its type or the tag check.
@@ -146,12 +146,14 @@ func checkOf(f reflect.StructField) func(string) *fault {
 	switch {
 	case len(enum) > 0:
 		return oneOf(enum)
+	case f.Tag.Get("check") != "":
+		return textChecks[f.Tag.Get("check")]
 	case t == typeOf[wire.Date]():
 		return checkDay
 	case f.Tag.Get("maxLength") != "":
 		return checkReason
 	}
-	return textChecks[f.Tag.Get("check")]
+	return nil
 }
 
 // oneOf checks for one of some values.

@@ -3,9 +3,7 @@ package api
 import (
 	"context"
 	"net/http"
-	"net/url"
 	"strconv"
-	"strings"
 	"time"
 
 	"hongbao/internal/money"
@@ -39,94 +37,42 @@ func renderBreak(b staff.BreakRow, now time.Time) wire.Break {
 	return out
 }
 
-func readBreakFilter(q *query, now time.Time) staff.BreakFilter {
-	f := staff.BreakFilter{Kind: payout.BreakKind(q.text("kind", checkCode)), PacketID: q.text("packet_id", checkFilter),
-		ReconciliationID: q.text("reconciliation_id", checkFilter)}
-	resolved := q.text("resolved", checkBool)
-	if resolved != "" {
-		yes := resolved == "true"
-		f.Resolved = &yes
-	}
-	if age, ok := q.integer("older_than_seconds", 0, maxAge); ok {
-		f.CreatedTo = now.Add(-time.Duration(age) * time.Second)
-	}
-	return f
-}
+// breaks is the list of breaks.
+var breaks = listing[wire.BreakFilter, wire.Break]{"breaks", "break",
+	func(s *Server, ctx context.Context, a selection[wire.BreakFilter]) ([]wire.Break, *position, error) {
+		f := breakFilter(a.filter, a.now)
+		f.AfterTime, f.AfterID, f.Limit = a.after.At, numberOf(breakPrefix, a.after.ID), a.limit+1
+		rows, err := s.cfg.Store.Breaks(ctx, f)
+		return cut(rows, err, a.limit, func(b staff.BreakRow) position {
+			return position{b.CreatedAt, breakPrefix + strconv.FormatInt(b.ID, 10)}
+		}, func(b staff.BreakRow) wire.Break { return renderBreak(b, a.now) })
+	}}
 
-func listBreaks(r *request) (answer, error) {
-	now := r.server.cfg.Now().UTC()
-	q := readQuery(r)
-	filter := readBreakFilter(q, now)
-	given := q.given()
-	limit, text := q.page()
-	if err := q.done(); err != nil {
-		return answer{}, err
-	}
-	if text != "" {
-		c, err := continueList(text, given, func(q *query) { filter = readBreakFilter(q, now) })
-		id, ok := breakID(c.ID)
-		if err != nil || !ok {
-			return answer{}, badCursor()
-		}
-		filter.CreatedTo, filter.AfterTime, filter.AfterID, given = c.To, c.At, id, c.Filters
-	}
-	filter.Limit = limit + 1
-	ctx, cancel := context.WithTimeout(r.ctx, readTimeout)
-	defer cancel()
-	rows, err := r.server.cfg.Store.Breaks(ctx, filter)
-	if err != nil {
-		return answer{}, err
-	}
-	var page wire.List[wire.Break]
-	show := func(b staff.BreakRow) wire.Break { return renderBreak(b, now) }
-	page.Items, page.NextCursor = pageOf(rows, limit, func(b staff.BreakRow) listCursor {
-		return listCursor{Filters: given, To: filter.CreatedTo, At: b.CreatedAt, ID: show(b).ID}
-	}, show)
-	return answer{status: http.StatusOK, body: page}, nil
+func breakFilter(f wire.BreakFilter, now time.Time) staff.BreakFilter {
+	return staff.BreakFilter{Kind: payout.BreakKind(f.Kind), PacketID: f.PacketID, ReconciliationID: f.ReconciliationID,
+		Resolved: f.Resolved, CreatedTo: olderThan(now, f.OlderThanSeconds)}
 }
-
-// breakID parses the id of a break.
-func breakID(text string) (int64, bool) {
-	digits, ok := strings.CutPrefix(text, breakPrefix)
-	id, err := strconv.ParseInt(digits, 10, 64)
-	return id, ok && err == nil && id > 0 && strconv.FormatInt(id, 10) == digits
-}
-
-// outcomeNone states nothing about the money.
-const outcomeNone = "none"
 
 // outcomes are the decisions that a resolution of a break can be, by outcome.
 var outcomes = map[string]payout.DecisionKind{"moved": payout.DecisionMoved, "not_moved": payout.DecisionNotMoved}
 
-func checkOutcome(s string) *fault {
-	if _, known := outcomes[s]; !known && s != outcomeNone {
-		return &fault{faultEnum, "must be none, moved or not_moved"}
-	}
-	return nil
+type resolveBreakIn struct {
+	write
+	ID   string            `path:"id" of:"break"`
+	Body wire.ResolveBreak `in:"body"`
 }
 
-func readResolveBreak(body []byte) (wire.ResolveBreak, error) {
-	o, err := readObject(body)
-	if err != nil {
-		return wire.ResolveBreak{}, err
+func (in *resolveBreakIn) check(o *object) {
+	b := &in.Body
+	switch stated := b.States(); {
+	case o.faulty("outcome", "evidence"):
+	case stated && b.Evidence == "":
+		o.fault("evidence", fault{faultRequired, "is required with this outcome"})
+	case !stated && b.Evidence != "":
+		o.fault("evidence", fault{faultUnknown, "is possible only with the outcomes moved and not_moved"})
+	case !stated:
+		b.Outcome = "" // the same request as without the member
 	}
-	reason, outcome := o.text("reason", true, checkReason), o.text("outcome", false, checkOutcome)
-	evidence := o.text("evidence", false, checkReason)
-	out := wire.ResolveBreak{Reason: valueOr(reason, ""), Outcome: valueOr(outcome, outcomeNone), Evidence: valueOr(evidence, "")}
-	if err := o.done(); err != nil {
-		return out, err
-	}
-	_, stated := outcomes[out.Outcome]
-	switch {
-	case stated && out.Evidence == "":
-		return out, invalidField("evidence", faultRequired, "is required with this outcome")
-	case !stated && out.Evidence != "":
-		return out, invalidField("evidence", faultUnknown, "is possible only with the outcomes moved and not_moved")
-	}
-	if !stated {
-		out.Outcome = "" // the same request as without the member
-	}
-	return out, nil
 }
 
 // renderDecidedBreak returns the answer that is stored with the decision.
@@ -140,30 +86,13 @@ func (r *request) renderDecidedBreak(d *staff.Decision, p staff.PaymentRow, refu
 	return accepted(out)
 }
 
-func resolveBreak(r *request) (answer, error) {
-	body, err := readResolveBreak(r.payload)
-	if err != nil {
-		return answer{}, err
+func (s *Server) resolveBreak(ctx context.Context, in *resolveBreakIn) (*stored[wire.Break], error) {
+	id := numberOf(breakPrefix, in.ID)
+	if kind, stated := outcomes[in.Body.Outcome]; stated {
+		c := payout.DecisionRequest{Kind: kind, Evidence: in.Body.Evidence}
+		return storedAs[wire.Break](s.cfg.Store.DecideBreak(ctx, in.Write, id, c, in.renderDecidedBreak))
 	}
-	w, err := r.staffWrite(body, body.Reason)
-	if err != nil {
-		return answer{}, err
-	}
-	// A malformed id in the path is answered like an unknown id.
-	text, _ := url.PathUnescape(r.c.Params("id"))
-	id, ok := breakID(text)
-	if !ok {
-		return answer{}, noSuch("break")
-	}
-	w.Route = r.c.Method() + " " + r.route.on(strings.Clone(text))
-	if kind, stated := outcomes[body.Outcome]; stated {
-		c := payout.DecisionRequest{Kind: kind, Evidence: body.Evidence}
-		stored, err := r.server.cfg.Store.DecideBreak(r.ctx, w, id, c, r.renderDecidedBreak)
-		return staffAnswer(stored, err, noSuch("break"))
-	}
-	stored, err := r.server.cfg.Store.ResolveBreak(r.ctx, w, id, func(b staff.BreakRow) (int, []byte) {
-		raw := encodeBody(renderBreak(b, r.server.cfg.Now()))
-		return http.StatusOK, raw
-	})
-	return staffAnswer(stored, err, noSuch("break"))
+	return storedAs[wire.Break](s.cfg.Store.ResolveBreak(ctx, in.Write, id, func(b staff.BreakRow) (int, []byte) {
+		return http.StatusOK, encodeBody(renderBreak(b, in.now()))
+	}))
 }

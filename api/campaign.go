@@ -149,151 +149,77 @@ func renderCampaign(c campaign.Campaign) wire.Campaign {
 	return out
 }
 
-// campaignID returns the campaign id of the path, which has the form of a packet id.
-func (r *request) campaignID() (string, error) {
-	id, err := r.packetID()
-	if err != nil {
-		return "", refuse(wire.CodeCampaignNotFound)
-	}
-	return id, nil
+type campaignIn struct {
+	asked
+	ID string `path:"id" of:"campaign"`
 }
 
 // campaign reads the campaign of the path. A campaign of another app is found by staff only.
-func (r *request) campaign() (campaign.Campaign, error) {
-	id, err := r.campaignID()
-	if err != nil {
-		return campaign.Campaign{}, err
-	}
-	c, err := r.server.cfg.Store.Campaign(r.ctx, id)
-	if errors.Is(err, packet.ErrNotFound) || err == nil && r.route.realm == realmApp && c.App != r.caller.app.ID {
-		return campaign.Campaign{}, refuse(wire.CodeCampaignNotFound)
+func (s *Server) campaign(ctx context.Context, in *campaignIn) (campaign.Campaign, error) {
+	c, err := s.cfg.Store.Campaign(ctx, in.ID)
+	if err == nil && in.route.realm == realmApp && c.App != in.caller.app.ID {
+		err = packet.ErrNotFound
 	}
 	return c, err
 }
 
-func getCampaign(r *request) (answer, error) {
-	c, err := r.campaign()
-	if err != nil {
-		return answer{}, err
-	}
-	return answer{status: http.StatusOK, body: renderCampaign(c)}, nil
+func (s *Server) getCampaign(ctx context.Context, in *campaignIn) (*wire.Campaign, error) {
+	c, err := s.campaign(ctx, in)
+	out := renderCampaign(c)
+	return &out, err
 }
 
-// setCampaign handles requests that change the status of a campaign.
-func setCampaign(to campaign.Status) func(*request) (answer, error) {
-	return func(r *request) (answer, error) {
-		o, err := readOptional(r.payload)
+type setCampaignIn struct {
+	campaignIn
+	Body wire.NoMembers `in:"body"`
+}
+
+// setCampaign returns the operation that changes the status of a campaign.
+func setCampaign(to campaign.Status) operation[setCampaignIn, wire.Campaign] {
+	return func(s *Server, ctx context.Context, in *setCampaignIn) (*wire.Campaign, error) {
+		c, err := s.campaign(ctx, &in.campaignIn)
 		if err != nil {
-			return answer{}, err
+			return nil, err
 		}
-		if err := o.done(); err != nil {
-			return answer{}, err
-		}
-		c, err := r.campaign()
-		if err != nil {
-			return answer{}, err
-		}
-		c, err = r.server.cfg.Store.SetCampaignStatus(r.ctx, c.ID, to)
+		c, err = s.cfg.Store.SetCampaignStatus(ctx, c.ID, to)
 		if errors.Is(err, campaign.ErrEnded) {
-			return answer{}, refuse(wire.CodeCampaignEnded)
+			err = refuse(wire.CodeCampaignEnded)
 		}
-		if err != nil {
-			return answer{}, err
-		}
-		return answer{status: http.StatusOK, body: renderCampaign(c)}, nil
+		out := renderCampaign(c)
+		return &out, err
 	}
 }
 
-func checkCampaignStatus(s string) *fault {
-	for _, status := range campaign.Statuses {
-		if s == string(status) {
-			return nil
-		}
-	}
-	return &fault{faultEnum, "is not a status of campaigns"}
+// campaigns is the list of the campaigns of the calling app.
+var campaigns = listing[wire.CampaignFilter, wire.Campaign]{"campaigns", "campaign",
+	func(s *Server, ctx context.Context, a selection[wire.CampaignFilter]) ([]wire.Campaign, *position, error) {
+		rows, err := s.cfg.Store.Campaigns(ctx, a.caller.app.ID, campaign.Status(a.filter.Status), a.after.cursor(), a.limit+1)
+		return cut(rows, err, a.limit, placeOfCampaign, renderCampaign)
+	}}
+
+type campaignDaysIn struct {
+	campaignIn
+	Page pageParams `in:"query"`
 }
 
-func listCampaigns(r *request) (answer, error) {
-	found, next, err := r.listedCampaigns("campaigns")
+func (s *Server) listCampaignDays(ctx context.Context, in *campaignDaysIn) (*wire.List[wire.CampaignDay], error) {
+	c, err := s.campaign(ctx, &in.campaignIn)
 	if err != nil {
-		return answer{}, err
+		return nil, err
 	}
-	page := wire.List[wire.Campaign]{Items: []wire.Campaign{}, NextCursor: next}
-	for _, c := range found {
-		page.Items = append(page.Items, renderCampaign(c))
-	}
-	return answer{status: http.StatusOK, body: page}, nil
+	days := listing[struct{}, wire.CampaignDay]{"days of " + c.ID, "day",
+		func(s *Server, ctx context.Context, a selection[struct{}]) ([]wire.CampaignDay, *position, error) {
+			rows, err := s.cfg.Store.CampaignDays(ctx, c.ID, payout.Day(a.after.ID), a.limit+1)
+			return cut(rows, err, a.limit, func(d campaign.Day) position { return position{d.OpensAt, string(d.Day)} }, renderCampaignDay)
+		}}
+	return days.page()(s, ctx, &listed[struct{}]{asked: in.asked, Page: in.Page})
 }
 
-// listedCampaigns reads a page of campaigns: those of the calling app, or for staff those of
-// the filter. list is the list's name in cursors.
-func (r *request) listedCampaigns(list string) (found []campaign.Campaign, next *string, err error) {
-	q := readQuery(r)
-	filters := map[string]string{}
-	put(filters, "status", q.text("status", checkCampaignStatus))
-	staff := r.route.realm == realmStaff
-	if staff {
-		put(filters, "app", q.text("app", checkFilter))
+func renderCampaignDay(d campaign.Day) wire.CampaignDay {
+	out := wire.CampaignDay{Day: wire.Date(d.Day), Status: wire.CampaignDayStatus(d.Status), OpensAt: wire.At(d.OpensAt),
+		DecidedAt: wire.At(d.DecidedAt)}
+	if d.Status == campaign.DayCreated {
+		out.PacketID = &d.PacketID
 	}
-	limit, cursor := q.page()
-	if err := q.done(); err != nil {
-		return nil, next, err
-	}
-	after, filters, err := resume(cursor, list, filters)
-	if err != nil {
-		return nil, next, err
-	}
-	if s := filters["status"]; s != "" && checkCampaignStatus(s) != nil {
-		return nil, next, badCursor()
-	}
-	app := filters["app"]
-	if !staff {
-		app = r.caller.app.ID
-	}
-	found, err = r.server.cfg.Store.Campaigns(r.ctx, app, campaign.Status(filters["status"]), after, limit+1)
-	if err != nil || len(found) <= limit {
-		return found, next, err
-	}
-	last := found[limit-1]
-	return found[:limit], place{packet.Cursor{At: last.CreatedAt, ID: last.ID}}.cursor(list, filters), nil
-}
-
-// dayCursor is the position in a list of days.
-type dayCursor struct {
-	Campaign string     `json:"c"`
-	Day      payout.Day `json:"d"`
-}
-
-func listCampaignDays(r *request) (answer, error) {
-	q := readQuery(r)
-	limit, cursor := q.page()
-	if err := q.done(); err != nil {
-		return answer{}, err
-	}
-	c, err := r.campaign()
-	if err != nil {
-		return answer{}, err
-	}
-	var after dayCursor
-	if cursor != "" && (decodeCursor(cursor, &after) != nil || after.Campaign != c.ID || checkDay(string(after.Day)) != nil) {
-		return answer{}, badCursor()
-	}
-	found, err := r.server.cfg.Store.CampaignDays(r.ctx, c.ID, after.Day, limit+1)
-	if err != nil {
-		return answer{}, err
-	}
-	page := wire.List[wire.CampaignDay]{Items: []wire.CampaignDay{}}
-	for i, d := range found {
-		if i == limit {
-			page.NextCursor = encodeCursor(dayCursor{Campaign: c.ID, Day: found[i-1].Day})
-			break
-		}
-		item := wire.CampaignDay{Day: wire.Date(d.Day), Status: wire.CampaignDayStatus(d.Status), OpensAt: wire.At(d.OpensAt),
-			DecidedAt: wire.At(d.DecidedAt)}
-		if d.Status == campaign.DayCreated {
-			item.PacketID = &d.PacketID
-		}
-		page.Items = append(page.Items, item)
-	}
-	return answer{status: http.StatusOK, body: page}, nil
+	return out
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"net/http"
 
 	"hongbao/internal/campaign"
@@ -11,52 +12,35 @@ func renderStaffCampaign(c campaign.Campaign) wire.StaffCampaign {
 	return wire.StaffCampaign{Campaign: renderCampaign(c), App: c.App}
 }
 
-func listStaffCampaigns(r *request) (answer, error) {
-	found, next, err := r.listedCampaigns("staff campaigns")
-	if err != nil {
-		return answer{}, err
-	}
-	page := wire.List[wire.StaffCampaign]{Items: []wire.StaffCampaign{}, NextCursor: next}
-	for _, c := range found {
-		page.Items = append(page.Items, renderStaffCampaign(c))
-	}
-	return answer{status: http.StatusOK, body: page}, nil
+// staffCampaigns is the list of the campaigns of all apps.
+var staffCampaigns = listing[wire.StaffCampaignFilter, wire.StaffCampaign]{"staff campaigns", "campaign",
+	func(s *Server, ctx context.Context, a selection[wire.StaffCampaignFilter]) ([]wire.StaffCampaign, *position, error) {
+		rows, err := s.cfg.Store.Campaigns(ctx, a.filter.App, campaign.Status(a.filter.Status), a.after.cursor(), a.limit+1)
+		return cut(rows, err, a.limit, placeOfCampaign, renderStaffCampaign)
+	}}
+
+func placeOfCampaign(c campaign.Campaign) position { return position{c.CreatedAt, c.ID} }
+
+func (s *Server) getStaffCampaign(ctx context.Context, in *campaignIn) (*wire.StaffCampaign, error) {
+	c, err := s.campaign(ctx, in)
+	out := renderStaffCampaign(c)
+	return &out, err
 }
 
-func getStaffCampaign(r *request) (answer, error) {
-	c, err := r.campaign()
-	if err != nil {
-		return answer{}, err
-	}
-	return answer{status: http.StatusOK, body: renderStaffCampaign(c)}, nil
+type stopCampaignIn struct {
+	write
+	ID   string                `path:"id" of:"campaign"`
+	Body wire.CampaignDecision `in:"body"`
 }
 
-// stopCampaign returns the handler by which staff pauses or ends a campaign.
-func stopCampaign(to campaign.Status) func(*request) (answer, error) {
-	return func(r *request) (answer, error) {
-		// A malformed id in the path is answered like an unknown id.
-		id, idErr := r.campaignID()
-		reason, err := readReason(r.payload)
-		if err != nil {
-			return answer{}, err
-		}
-		w, err := r.staffWrite(wire.CampaignDecision(reason), reason.Reason)
-		if err != nil {
-			return answer{}, err
-		}
-		if idErr != nil {
-			return answer{}, idErr
-		}
-		w.Route = r.c.Method() + " " + r.route.on(id)
-		stored, err := r.server.cfg.Store.StopCampaign(r.ctx, w, id, to, func(c campaign.Campaign, ended bool) (int, []byte) {
+// stopCampaign returns the operation by which staff pauses or ends a campaign.
+func stopCampaign(to campaign.Status) operation[stopCampaignIn, stored[wire.StaffCampaign]] {
+	return func(s *Server, ctx context.Context, in *stopCampaignIn) (*stored[wire.StaffCampaign], error) {
+		return storedAs[wire.StaffCampaign](s.cfg.Store.StopCampaign(ctx, in.Write, in.ID, to, func(c campaign.Campaign, ended bool) (int, []byte) {
 			if ended {
-				problem := refuse(wire.CodeCampaignEnded).problem(instanceOf(r.c), r.id)
-				raw := encodeBody(problem)
-				return problem.Status, raw
+				return in.kept(refuse(wire.CodeCampaignEnded))
 			}
-			raw := encodeBody(renderStaffCampaign(c))
-			return http.StatusOK, raw
-		})
-		return staffAnswer(stored, err, refuse(wire.CodeCampaignNotFound))
+			return http.StatusOK, encodeBody(renderStaffCampaign(c))
+		}))
 	}
 }

@@ -2,14 +2,12 @@ package api
 
 import (
 	"bytes"
+	"context"
 	"encoding/csv"
 	"fmt"
-	"net/http"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/gofiber/fiber/v2"
 
 	"hongbao/internal/money"
 	"hongbao/internal/payout"
@@ -119,23 +117,23 @@ func countOf(amount money.Fen) staff.Sum {
 	return staff.Sum{Count: 1, Amount: amount}
 }
 
+type exportCloseIn struct {
+	asked
+	Query struct {
+		Date wire.Date `json:"date" doc:"The day." example:"2026-02-17"`
+		BOM  bool      `json:"bom,omitempty" doc:"true: the file begins with a byte order mark, which Excel needs to recognize UTF-8." example:"true"`
+	} `in:"query"`
+}
+
 // exportClose returns the file of a day, which is small for every day.
-func exportClose(r *request) (answer, error) {
-	q := readQuery(r)
-	if len(q.values["date"]) == 0 {
-		q.fault("date", fault{faultRequired, "is required"})
-	}
-	date := q.text("date", checkDay)
-	bom := q.text("bom", checkBool)
-	if err := q.done(); err != nil {
-		return answer{}, err
-	}
-	c, err := r.readClose(date)
+func (s *Server) exportClose(ctx context.Context, in *exportCloseIn) (*csvFile, error) {
+	date := string(in.Query.Date)
+	c, err := s.readClose(ctx, date)
 	if err != nil {
-		return answer{}, err
+		return nil, err
 	}
 	var buffer bytes.Buffer
-	if bom == "true" {
+	if in.Query.BOM {
 		buffer.WriteString(byteOrderMark)
 	}
 	f := &closeFile{c: c, out: csv.NewWriter(&buffer)}
@@ -152,10 +150,8 @@ func exportClose(r *request) (answer, error) {
 		f.err = f.out.Error()
 	}
 	if f.err != nil {
-		return answer{}, fmt.Errorf("write close of %s: %w", date, f.err)
+		return nil, fmt.Errorf("write close of %s: %w", date, f.err)
 	}
-	r.c.Set(fiber.HeaderContentType, contentCSV)
-	r.c.Set(fiber.HeaderContentDisposition, `attachment; filename="close-`+date+`.csv"`)
-	r.c.Set(fiber.HeaderCacheControl, "no-store")
-	return answer{written: true}, r.c.Status(http.StatusOK).Send(buffer.Bytes())
+	in.fileHeader("close-" + date)
+	return &csvFile{}, in.c.Send(buffer.Bytes())
 }

@@ -24,11 +24,6 @@ func conflictDecision(kind payout.DecisionKind) string {
 	return "honour"
 }
 
-func isConflictID(s string) bool {
-	parts, err := payout.Parse(s)
-	return err == nil && parts.Kind == payout.KindHonour && parts.PaymentID == s
-}
-
 type conflictsIn struct {
 	write
 	Body wire.BulkConflictDecision `in:"body"`

@@ -3,8 +3,6 @@ package api
 import (
 	"context"
 	"errors"
-	"net/http"
-	"net/url"
 	"strconv"
 
 	"hongbao/internal/packet"
@@ -104,27 +102,13 @@ func renderStatementMatch(m *staff.StatementMatch) wire.StatementTie {
 	return out
 }
 
-func listCloses(r *request) (answer, error) {
-	_, given, after, limit, err := readList(r, func(*query) struct{} { return struct{}{} })
-	if err != nil {
-		return answer{}, err
-	}
-	if after.ID != "" && checkDay(after.ID) != nil {
-		return answer{}, badCursor()
-	}
-	ctx, cancel := context.WithTimeout(r.ctx, listTimeout)
-	defer cancel()
-	p := r.server.cfg.Provider
-	found, err := r.server.cfg.Store.DayCloses(ctx, p.Name(), p.Zone(), payout.Day(after.ID), limit+1)
-	if err != nil {
-		return answer{}, err
-	}
-	var page wire.List[wire.CloseSummary]
-	page.Items, page.NextCursor = pageOf(found, limit, func(k staff.DayClose) listCursor {
-		return listCursor{Filters: given, At: k.From, ID: string(k.Day)}
-	}, renderCloseSummary)
-	return answer{status: http.StatusOK, body: page}, nil
-}
+// closes is the list of day-end closes.
+var closes = listing[struct{}, wire.CloseSummary]{"closes", "day",
+	func(s *Server, ctx context.Context, a selection[struct{}]) ([]wire.CloseSummary, *position, error) {
+		p := s.cfg.Provider
+		rows, err := s.cfg.Store.DayCloses(ctx, p.Name(), p.Zone(), payout.Day(a.after.ID), a.limit+1)
+		return cut(rows, err, a.limit, func(k staff.DayClose) position { return position{k.From, string(k.Day)} }, renderCloseSummary)
+	}}
 
 // dayNotFound refuses a day without a close.
 func dayNotFound() *refusal {
@@ -134,28 +118,24 @@ func dayNotFound() *refusal {
 }
 
 // readClose reads the close of a day; it is not found for a day that has none.
-func (r *request) readClose(date string) (staff.DayClose, error) {
-	if checkDay(date) != nil {
-		return staff.DayClose{}, dayNotFound()
-	}
-	ctx, cancel := context.WithTimeout(r.ctx, listTimeout)
-	defer cancel()
-	p := r.server.cfg.Provider
-	c, err := r.server.cfg.Store.DayClose(ctx, p.Name(), payout.Day(date), p.Zone())
+func (s *Server) readClose(ctx context.Context, date string) (staff.DayClose, error) {
+	p := s.cfg.Provider
+	c, err := s.cfg.Store.DayClose(ctx, p.Name(), payout.Day(date), p.Zone())
 	if errors.Is(err, packet.ErrNotFound) {
 		return c, dayNotFound()
 	}
 	return c, err
 }
 
-func getClose(r *request) (answer, error) {
-	date, err := url.PathUnescape(r.c.Params("date"))
+type closeIn struct {
+	Date wire.Date `path:"date" of:"day"`
+}
+
+func (s *Server) getClose(ctx context.Context, in *closeIn) (*wire.Close, error) {
+	c, err := s.readClose(ctx, string(in.Date))
 	if err != nil {
-		return answer{}, dayNotFound()
+		return nil, err
 	}
-	c, err := r.readClose(date)
-	if err != nil {
-		return answer{}, err
-	}
-	return answer{status: http.StatusOK, body: renderClose(c)}, nil
+	out := renderClose(c)
+	return &out, nil
 }

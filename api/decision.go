@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"strconv"
@@ -8,8 +9,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"hongbao/internal/access"
-	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
 	"hongbao/wire"
@@ -29,73 +28,30 @@ func checkReason(s string) *fault {
 	return nil
 }
 
-// readReason parses and checks the body of a decision.
-func readReason(body []byte) (wire.Reason, error) {
-	o, err := readObject(body)
-	if err != nil {
-		return wire.Reason{}, err
-	}
-	return reasonFrom(o)
+// decisionIn is a decision about a payout or refund, with the body B.
+type decisionIn[B any] struct {
+	write
+	ID   string `path:"id" of:"payment"`
+	Body B      `in:"body"`
 }
 
-func reasonFrom(o *object) (wire.Reason, error) {
-	reason := o.text("reason", true, checkReason)
-	return wire.Reason{Reason: valueOr(reason, "")}, o.done()
-}
-
-func readRetry(body []byte) (wire.Retry, error) {
-	o, err := readObject(body)
-	if err != nil {
-		return wire.Retry{}, err
-	}
-	return retryFrom(o)
-}
-
-func retryFrom(o *object) (wire.Retry, error) {
-	reason, evidence := o.text("reason", true, checkReason), o.text("evidence", false, checkReason)
-	return wire.Retry{Reason: valueOr(reason, ""), Evidence: valueOr(evidence, "")}, o.done()
-}
-
-func readMarkPaid(body []byte) (wire.MarkPaid, error) {
-	o, err := readObject(body)
-	if err != nil {
-		return wire.MarkPaid{}, err
-	}
-	return markPaidFrom(o)
-}
-
-func markPaidFrom(o *object) (wire.MarkPaid, error) {
-	reason, evidence := o.text("reason", true, checkReason), o.text("evidence", true, checkReason)
-	return wire.MarkPaid{Reason: valueOr(reason, ""), Evidence: valueOr(evidence, "")}, o.done()
-}
-
-// missingPayment is the code of an unknown payment of a kind.
-func missingPayment(about payout.Kind) wire.Code {
-	if about == payout.KindRefund {
-		return wire.CodeRefundNotFound
-	}
-	return wire.CodePayoutNotFound
-}
-
-// decide returns the handler of one kind of decision about one kind of payment: payouts or
-// refunds.
-func decide(kind payout.DecisionKind, about payout.Kind) func(*request) (answer, error) {
-	missing := missingPayment(about)
-	return func(r *request) (answer, error) {
-		// A malformed id in the path is answered like an unknown id.
-		id, idErr := r.paymentID(about, missing)
-		wanted := payout.DecisionRequest{Kind: kind, ApproveFrom: r.server.cfg.ApprovalAmount}
-		w, err := r.readDecision(&wanted)
-		if err != nil {
-			return answer{}, err
+// decide returns the operation of one kind of decision about payouts or refunds, answered with D.
+func decide[B, D any](kind payout.DecisionKind) operation[decisionIn[B], stored[D]] {
+	return func(s *Server, ctx context.Context, in *decisionIn[B]) (*stored[D], error) {
+		c := payout.DecisionRequest{Kind: kind, ApproveFrom: s.cfg.ApprovalAmount}
+		switch body := any(in.Body).(type) {
+		case wire.Retry:
+			c.Evidence = body.Evidence
+		case wire.MarkPaid:
+			c.Evidence = body.Evidence
 		}
-		if idErr != nil {
-			return answer{}, idErr
-		}
-		w.Route = r.c.Method() + " " + r.route.on(id)
-		stored, err := r.server.cfg.Store.Decide(r.ctx, w, id, wanted, r.renderDecision)
-		return staffAnswer(stored, err, refuse(missing))
+		return storedAs[D](s.cfg.Store.Decide(ctx, in.Write, in.ID, c, in.renderDecision))
 	}
+}
+
+// withdrawCancel returns the operation that withdraws the open cancel of a payout or refund.
+func withdrawCancel[D any](s *Server, ctx context.Context, in *decisionIn[wire.Reason]) (*stored[D], error) {
+	return storedAs[D](s.cfg.Store.WithdrawCancel(ctx, in.Write, in.ID, in.renderDecision))
 }
 
 const notShown = "Neither a statement line nor the provider's last answer shows that the money of this order number has moved. " +
@@ -104,52 +60,7 @@ const notShown = "Neither a statement line nor the provider's last answer shows 
 const noOpenCancel = "No cancel is open. A decision that waits for a second person is withdrawn by the person who " +
 	"decided, with POST /v1/staff/approvals/{id}/withdraw."
 
-// withdrawCancel returns the handler that withdraws the open cancel of a payout or refund.
-func withdrawCancel(about payout.Kind) func(*request) (answer, error) {
-	missing := missingPayment(about)
-	return func(r *request) (answer, error) {
-		id, idErr := r.paymentID(about, missing)
-		w, err := r.readDecision(&payout.DecisionRequest{Kind: payout.DecisionCancel})
-		if err != nil {
-			return answer{}, err
-		}
-		if idErr != nil {
-			return answer{}, idErr
-		}
-		w.Route = r.c.Method() + " " + r.route.on(id)
-		stored, err := r.server.cfg.Store.WithdrawCancel(r.ctx, w, id, r.renderDecision)
-		return staffAnswer(stored, err, refuse(missing))
-	}
-}
-
-// readDecision reads the body and the Idempotency-Key of a decision. The evidence of a retry and of
-// mark_paid is set in wanted.
-func (r *request) readDecision(wanted *payout.DecisionRequest) (staff.Write, error) {
-	switch wanted.Kind {
-	case payout.DecisionRetry:
-		body, err := readRetry(r.payload)
-		if err != nil {
-			return staff.Write{}, err
-		}
-		wanted.Evidence = body.Evidence
-		return r.staffWrite(body, body.Reason)
-	case payout.DecisionMarkPaid:
-		body, err := readMarkPaid(r.payload)
-		if err != nil {
-			return staff.Write{}, err
-		}
-		wanted.Evidence = body.Evidence
-		return r.staffWrite(body, body.Reason)
-	}
-	body, err := readReason(r.payload)
-	if err != nil {
-		return staff.Write{}, err
-	}
-	return r.staffWrite(body, body.Reason)
-}
-
-// staffWrite returns who writes, why, and under which Idempotency-Key. The caller sets the
-// route.
+// staffWrite returns who writes, why, and under which Idempotency-Key.
 func (r *request) staffWrite(body any, reason string) (staff.Write, error) {
 	key, err := r.idempotencyKey()
 	if err != nil {
@@ -161,34 +72,6 @@ func (r *request) staffWrite(body any, reason string) (staff.Write, error) {
 	}
 	owner := r.caller.key
 	return staff.Write{Owner: owner.Owner, Role: string(owner.Role), KeyID: owner.ID, Key: key, BodyHash: hash, Reason: reason}, nil
-}
-
-// staffAnswer converts the stored answer of a staff write; missing is the refusal for an
-// unknown id.
-func staffAnswer(stored staff.Answer, err error, missing *refusal) (answer, error) {
-	switch {
-	case errors.Is(err, packet.ErrNotFound):
-		return answer{}, missing
-	case errors.Is(err, access.ErrActorKeyEnded):
-		return answer{}, refuseKey(keyUnknown)
-	case errors.Is(err, payout.ErrEvidenceRequired):
-		return answer{}, invalidField("evidence", faultRequired, "is required: the payment is not final")
-	case errors.Is(err, staff.ErrKeyReused):
-		return answer{}, refuse(wire.CodeKeyReused)
-	case errors.Is(err, staff.ErrInProgress):
-		return answer{}, &refusal{code: wire.CodeRequestInProgress, retryAfter: shortPause}
-	case errors.Is(err, payout.ErrSelfApproval):
-		return answer{}, &refusal{code: wire.CodeForbidden, detail: "The person who decided cannot approve or reject; another person has to."}
-	case errors.Is(err, payout.ErrNotAuthor):
-		return answer{}, &refusal{code: wire.CodeForbidden, detail: "Only the person who decided can withdraw a decision; others can reject it."}
-	case err != nil:
-		return answer{}, err
-	}
-	a := answer{status: stored.Status, raw: stored.Body, replayed: stored.Replayed}
-	if stored.Status >= http.StatusBadRequest {
-		a.kind = contentProblem
-	}
-	return a, nil
 }
 
 // renderDecision returns the answer that is stored with the decision.

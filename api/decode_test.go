@@ -2,11 +2,11 @@ package api
 
 import (
 	"encoding/json"
+	"reflect"
 	"testing"
 	"time"
 
 	"hongbao/internal/packet"
-	"hongbao/internal/payout"
 	"hongbao/wire"
 )
 
@@ -64,8 +64,8 @@ func FuzzCursor(f *testing.F) {
 	f.Add("")
 	f.Add("e30")
 	f.Add(*encodeCursor(grabCursor{PacketID: "x", Share: 2, Before: 2}))
-	f.Add(*encodeCursor(payoutCursor{ID: "p3q5k9v0c1m7e2u8h4r6t0003", Filters: map[string]string{"status": "paid"}}))
-	f.Add(*encodeCursor(listCursor{ID: "s1", Filters: map[string]string{"date": "2026-02-17"}, At: time.UnixMilli(1)}))
+	f.Add(*encodeCursor(pageCursor{List: "payouts", Filters: map[string]string{"status": "paid"}, Now: time.UnixMilli(1),
+		position: position{time.UnixMilli(1), "p3q5k9v0c1m7e2u8h4r6t0003"}}))
 	f.Add(*encodeCursor(placeCursor{List: "packets", ID: "3q5k9v0c1m7e2u8h4r6t", At: 1}))
 	f.Fuzz(func(t *testing.T, text string) {
 		var g grabCursor
@@ -80,14 +80,12 @@ func FuzzCursor(f *testing.F) {
 				t.Fatalf("%q: %v, %v, %v", text, at, again, err)
 			}
 		}
-		if c, err := continued(text, nil, payout.KindPayout); err == nil &&
-			(c.filter.Kind != 'p' || !inMySQLRange(c.filter.AfterTime) || !c.filter.CreatedTo.IsZero() && !inMySQLRange(c.filter.CreatedTo)) {
-			t.Fatalf("%q: %+v", text, c)
-		}
-		if c, err := continueList(text, nil, func(q *query) { readReconciliationFilter(q) }); err == nil {
-			again, err := continueList(*encodeCursor(c), nil, func(q *query) { readReconciliationFilter(q) })
-			if err != nil || !again.At.Equal(c.At) || again.ID != c.ID || !inMySQLRange(c.At) {
-				t.Fatalf("%q: %+v, %+v, %v", text, c, again, err)
+		bind := binderOf(typeOf[wire.PayoutFilter]())
+		of, again := selection[wire.PayoutFilter]{caller: anonymous}, selection[wire.PayoutFilter]{caller: anonymous}
+		if kept, err := payouts.resume(&of, text, nil, bind); err == nil {
+			next := *encodeCursor(pageCursor{"payouts", "", kept, of.now, of.after})
+			if _, err := payouts.resume(&again, next, nil, bind); err != nil || !reflect.DeepEqual(of, again) || !inMySQLRange(of.after.At) {
+				t.Fatalf("%q: %+v, %+v, %v", text, of, again, err)
 			}
 		}
 	})

@@ -50,15 +50,51 @@ type fileForm struct {
 	zone   *time.Location // of local times
 }
 
-// fileForm reads the form of a file. These are the last parameters of the query.
-func (q *query) fileForm() (fileForm, error) {
-	marked := q.text("bom", checkBool)
-	name := q.text("tz", checkZone)
-	if err := q.done(); err != nil {
-		return fileForm{}, err
+// fileParams select the form of a file.
+type fileParams struct {
+	BOM bool   `json:"bom,omitempty" doc:"true: the file begins with a byte order mark, which Excel needs to recognize UTF-8. Programs do not expect one." example:"true"`
+	TZ  string `json:"tz,omitempty" check:"zone" doc:"IANA name of the time zone of local times; Asia/Shanghai by default." example:"Asia/Shanghai"`
+}
+
+// exported asks for the file of what a filter selects.
+type exported[F any] struct {
+	asked
+	Filter F          `in:"query"`
+	Form   fileParams `in:"query"`
+}
+
+// csvFile is the answer of an operation that has begun to write a file.
+type csvFile struct{}
+
+func (csvFile) answer() answer { return answer{written: true} }
+
+// file returns the operation that answers with the file of a list.
+func (l listing[F, I]) file(columns fileColumns) operation[exported[F], csvFile] {
+	return func(s *Server, _ context.Context, in *exported[F]) (*csvFile, error) {
+		zone, err := zone(cmp.Or(in.Form.TZ, defaultZone))
+		if err != nil {
+			return nil, err
+		}
+		form := fileForm{marked: in.Form.BOM, zone: zone}
+		a := selection[F]{filter: in.Filter, caller: in.caller, now: in.now(), limit: exportStep}
+		return &csvFile{}, in.sendFile(form, listFile{name: l.name, columns: columns.names,
+			more: func(ctx context.Context) ([][]string, bool, error) {
+				items, next, err := l.read(s, ctx, a)
+				if err != nil {
+					return nil, false, err
+				}
+				lines := make([][]string, len(items))
+				for i, item := range items {
+					if lines[i], err = columns.line(item, form); err != nil {
+						return nil, false, err
+					}
+				}
+				if next != nil {
+					a.after = *next
+				}
+				return lines, next == nil, nil
+			}})
 	}
-	in, err := zone(cmp.Or(name, defaultZone))
-	return fileForm{marked: marked == "true", zone: in}, err
 }
 
 // local formats a time in the file's time zone; the zero time is "".
@@ -87,7 +123,7 @@ type export struct {
 }
 
 // sendFile answers with the file of a list.
-func (r *request) sendFile(form fileForm, file listFile) (answer, error) {
+func (r *request) sendFile(form fileForm, file listFile) error {
 	e := &export{server: r.server, conn: r.c.Context().Conn(), requestID: r.id, file: file}
 	e.ctx, e.cancel = context.WithCancel(r.server.base)
 	e.out = csv.NewWriter(&e.buffer)
@@ -101,15 +137,18 @@ func (r *request) sendFile(form fileForm, file listFile) (answer, error) {
 	}
 	if err != nil {
 		e.cancel()
-		return answer{}, err
+		return err
 	}
-	name := file.name + "-" + r.server.cfg.Now().UTC().Format("20060102T150405Z") + ".csv"
+	r.fileHeader(file.name + "-" + r.server.cfg.Now().UTC().Format("20060102T150405Z"))
+	r.c.Context().SetBodyStream(e, -1)
+	return nil
+}
+
+func (r *request) fileHeader(name string) {
 	r.c.Set(fiber.HeaderContentType, contentCSV)
-	r.c.Set(fiber.HeaderContentDisposition, `attachment; filename="`+name+`"`)
+	r.c.Set(fiber.HeaderContentDisposition, `attachment; filename="`+name+`.csv"`)
 	r.c.Set(fiber.HeaderCacheControl, "no-store")
 	r.c.Status(http.StatusOK)
-	r.c.Context().SetBodyStream(e, -1)
-	return answer{written: true}, nil
 }
 
 // step reads the next lines into the buffer.

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"encoding"
 	"fmt"
 	"reflect"
@@ -125,23 +124,4 @@ func cellOf(v reflect.Value) (string, error) {
 	}
 	text, err := json.Marshal(v.Interface(), json.Deterministic(true))
 	return cell(string(text)), err
-}
-
-// exportItems answers with the file of a list. more reads the next items, as listFile.more reads lines.
-func exportItems[T any](r *request, form fileForm, name string, columns fileColumns,
-	more func(context.Context) (items []T, end bool, err error),
-) (answer, error) {
-	return r.sendFile(form, listFile{name: name, columns: columns.names, more: func(ctx context.Context) ([][]string, bool, error) {
-		items, end, err := more(ctx)
-		if err != nil {
-			return nil, false, err
-		}
-		lines := make([][]string, len(items))
-		for i, item := range items {
-			if lines[i], err = columns.line(item, form); err != nil {
-				return nil, false, err
-			}
-		}
-		return lines, end, nil
-	}})
 }

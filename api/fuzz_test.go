@@ -14,9 +14,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"hongbao/internal/packet"
-	"hongbao/internal/payout"
 	"hongbao/internal/staff"
-
 	"hongbao/wire"
 )
 
@@ -30,11 +28,16 @@ func refusedWell(t *testing.T, input any, err error) {
 	}
 }
 
-// sandboxDays is a provider whose statement has days of UTC.
-type sandboxDays struct{ Provider }
-
-func (sandboxDays) Name() string         { return "sandbox" }
-func (sandboxDays) Zone() *time.Location { return time.UTC }
+// boundTo reads a body as a value of a type of package wire.
+func boundTo[T any](body []byte) (any, error) {
+	o, err := readObject(body)
+	if err != nil {
+		return nil, err
+	}
+	var to T
+	binderOf(typeOf[T]())(o, reflect.ValueOf(&to).Elem())
+	return to, o.done()
+}
 
 // FuzzDecisions: whatever staff sends, each reader refuses it with a known code or
 // reads the same from the canonical form of what it read.
@@ -50,29 +53,11 @@ func FuzzDecisions(f *testing.F) {
 	} {
 		f.Add([]byte(seed))
 	}
-	now := time.Date(2026, 2, 17, 0, 0, 0, 0, time.UTC)
 	readers := map[string]func([]byte) (any, error){
-		"reason":    func(b []byte) (any, error) { return readReason(b) },
-		"retry":     func(b []byte) (any, error) { return readRetry(b) },
-		"mark paid": func(b []byte) (any, error) { return readMarkPaid(b) },
-		"bulk": func(b []byte) (any, error) {
-			read, filter, err := bulkPayouts.read(b, now)
-			if err == nil && (filter.Kind != payout.KindPayout || filter.AmountMin < 0 || filter.AmountMax < 0 || !filter.CreatedTo.IsZero() &&
-				filter.CreatedTo.Year() < 1700) {
-				f.Errorf("%q selects %+v", b, filter)
-			}
-			return read, err
-		},
-		"bulk of refunds": func(b []byte) (any, error) {
-			read, filter, err := bulkRefunds.read(b, now)
-			if err == nil && (filter.Kind != payout.KindRefund || filter.IncludeHonours) {
-				f.Errorf("%q selects %+v", b, filter)
-			}
-			return wire.BulkRefundRetry{Filter: wire.BulkRefundFilter(read.Filter), Reason: read.Reason, DryRun: read.DryRun}, err
-		},
-		"reconcile": func(b []byte) (any, error) {
-			return (&request{payload: b, server: &Server{cfg: Config{Provider: sandboxDays{}, Now: time.Now}}}).readReconcile()
-		},
+		"reason": boundTo[wire.Reason], "retry": boundTo[wire.Retry], "mark paid": boundTo[wire.MarkPaid], "bulk": boundTo[wire.BulkRetry],
+		"bulk of refunds": boundTo[wire.BulkRefundRetry], "release": boundTo[wire.BulkRelease], "conflicts": boundTo[wire.BulkConflictDecision],
+		"reconcile": boundTo[wire.ReconcileRequest], "break": boundTo[wire.ResolveBreak], "key": boundTo[wire.CreateKey],
+		"rotate": boundTo[wire.RotateKey],
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		for name, read := range readers {
@@ -81,7 +66,7 @@ func FuzzDecisions(f *testing.F) {
 				refusedWell(t, body, err)
 				continue
 			}
-			if leftOut := name == "reconcile" && len(body) == 0; !json.Valid(body) && !leftOut {
+			if !json.Valid(body) {
 				t.Fatalf("%s: %q: accepted", name, body)
 			}
 			canonical, err := json.Marshal(got)
@@ -93,12 +78,6 @@ func FuzzDecisions(f *testing.F) {
 				t.Fatal(err)
 			}
 			withoutEmpty(members)
-			switch bulk := got.(type) { // dry_run is left out when it is false, and true when it is left out
-			case wire.BulkRetry:
-				members["dry_run"] = bulk.DryRun
-			case wire.BulkRefundRetry:
-				members["dry_run"] = bulk.DryRun
-			}
 			if canonical, err = json.Marshal(members); err != nil {
 				t.Fatal(err)
 			}
@@ -132,7 +111,7 @@ func FuzzIDs(f *testing.F) {
 	}
 	app := fiber.New()
 	f.Fuzz(func(t *testing.T, text string) {
-		if id, ok := breakID(text); ok && renderBreak(staff.BreakRow{ID: id}, time.Now()).ID != text {
+		if id := numberOf(breakPrefix, text); id > 0 && renderBreak(staff.BreakRow{ID: id}, time.Now()).ID != text {
 			t.Fatalf("%q is break %d", text, id)
 		}
 		if packet.ValidID(text) {
@@ -173,40 +152,37 @@ func FuzzQuery(f *testing.F) {
 		f.Add(seed)
 	}
 	app := fiber.New()
-	now := time.Date(2026, 2, 17, 0, 0, 0, 0, time.UTC)
 	f.Fuzz(func(t *testing.T, raw string) {
 		c := app.AcquireCtx(&fasthttp.RequestCtx{})
 		defer app.ReleaseCtx(c)
 		c.Request().URI().SetQueryString(raw)
-		codes, times := []string{}, []time.Time{}
-		for name, read := range map[string]func(*query){
-			"payouts": func(q *query) {
-				p := readFilter(q, now)
-				codes, times = append(codes, p.FailureCode, string(p.Status)), append(times, p.CreatedTo)
+		for name, read := range map[string]func(o *object) (codes []string, times []time.Time){
+			"payouts": func(o *object) ([]string, []time.Time) {
+				p := filterIn[wire.RefundFilter](o)
+				return []string{p.FailureCode, string(p.Status)}, []time.Time{olderThan(time.Now(), p.OlderThanSeconds)}
 			},
-			"audit": func(q *query) {
-				a := readAuditFilter(q)
-				codes, times = append(codes, a.Action), append(times, a.From, a.To)
+			"audit": func(o *object) ([]string, []time.Time) {
+				a := filterIn[wire.AuditFilter](o)
+				return []string{a.Action}, []time.Time{a.From, a.To}
 			},
-			"breaks": func(q *query) {
-				b := readBreakFilter(q, now)
-				codes, times = append(codes, string(b.Kind)), append(times, b.CreatedTo)
+			"breaks": func(o *object) ([]string, []time.Time) {
+				b := filterIn[wire.BreakFilter](o)
+				return []string{b.Kind}, []time.Time{olderThan(time.Now(), b.OlderThanSeconds)}
 			},
-			"reconciliations": func(q *query) {
-				r := readReconciliationFilter(q)
-				codes = append(codes, r.Provider, string(r.Status), string(r.Day))
+			"reconciliations": func(o *object) ([]string, []time.Time) {
+				r := filterIn[wire.ReconciliationFilter](o)
+				return []string{r.Provider, string(r.Status), string(r.Date)}, nil
 			},
 		} {
-			codes, times = nil, nil
-			q := readQuery(&request{c: c})
-			read(q)
-			limit, _ := q.page()
-			if err := q.done(); err != nil {
+			o := queryObject((&request{c: c}).parameters())
+			codes, times := read(o)
+			page := filterIn[pageParams](o)
+			if err := o.done(); err != nil {
 				refusedWell(t, raw, err)
 				continue
 			}
-			if limit < 1 || limit > maxLimit {
-				t.Fatalf("%q of %s: limit %d", raw, name, limit)
+			if page.Limit < 0 || page.Limit > maxLimit {
+				t.Fatalf("%q of %s: limit %d", raw, name, page.Limit)
 			}
 			for _, code := range codes {
 				if code != "" && !isVisible(code, maxFieldName) {
@@ -220,4 +196,9 @@ func FuzzQuery(f *testing.F) {
 			}
 		}
 	})
+}
+
+func filterIn[F any](o *object) (f F) {
+	binderOf(typeOf[F]())(o, reflect.ValueOf(&f).Elem())
+	return f
 }

@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"net/http"
 	"strings"
 	"sync"
 	"time"
@@ -27,8 +26,7 @@ type providerSeen struct {
 // healthParts are the parts in their order.
 var healthParts = []string{"decisions", "redis", "mysql", "temporal", "workers", "provider", "reconciliation", "audit"}
 
-func getHealth(r *request) (answer, error) {
-	s, ctx := r.server, r.ctx
+func (s *Server) getHealth(ctx context.Context, _ *struct{}) (*wire.Health, error) {
 	var v observe.HealthSnapshot
 	if s.cfg.HealthSnapshot != nil {
 		v = s.cfg.HealthSnapshot()
@@ -61,13 +59,13 @@ func getHealth(r *request) (answer, error) {
 	v.FromRedis = v.FromRedis && live["redis"].Status == wire.VerdictOK
 	v.FromMySQL = v.FromMySQL && live["mysql"].Status == wire.VerdictOK
 	v.Queues, v.FromTemporal = queues, live["workers"].Status != wire.VerdictUnknown
-	return answer{status: http.StatusOK, body: renderHealth(v, live)}, nil
+	return renderHealth(v, live), nil
 }
 
 // renderHealth joins what was asked now and the judged figures.
-func renderHealth(v observe.HealthSnapshot, live map[string]*wire.HealthCheck) wire.Health {
+func renderHealth(v observe.HealthSnapshot, live map[string]*wire.HealthCheck) *wire.Health {
 	now, worst := time.Now(), health.OK
-	out := wire.Health{Parts: []wire.HealthPart{}}
+	out := &wire.Health{Parts: []wire.HealthPart{}}
 	for _, name := range healthParts {
 		part := wire.HealthPart{Name: name, Checks: []wire.HealthCheck{}}
 		if c := live[name]; c != nil {

@@ -1,27 +1,18 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/url"
-	"slices"
-	"strings"
 	"time"
 
 	"hongbao/internal/access"
 	"hongbao/internal/packet"
 	"hongbao/internal/staff"
 	"hongbao/wire"
-)
-
-// Bounds of the durations of keys, in seconds.
-const (
-	maxGrace   = 30 * 24 * 3600
-	minKeyLife = 60
-	maxKeyLife = 10 * 366 * 24 * 3600
 )
 
 func (s *Server) renderKey(k access.KeyRecord) wire.APIKey {
@@ -31,13 +22,6 @@ func (s *Server) renderKey(k access.KeyRecord) wire.APIKey {
 		ExpiresAt: timeOrNull(k.ExpiresAt), RevokedAt: timeOrNull(k.RevokedAt), ReplacedBy: textOrNull(k.ReplacedBy),
 		MadeBy: textOrNull(k.MadeBy), ApprovedBy: textOrNull(k.ApprovedBy),
 	}
-}
-
-func checkRole(s string) *fault {
-	if !slices.Contains(access.Roles, access.Role(s)) {
-		return &fault{faultEnum, "is not a role of keys"}
-	}
-	return nil
 }
 
 func checkAppID(s string) *fault {
@@ -54,173 +38,112 @@ func checkOwner(s string) *fault {
 	return nil
 }
 
-func readKeyFilter(q *query) access.KeyFilter {
-	return access.KeyFilter{Role: access.Role(q.text("role", checkRole)), AppID: q.text("app_id", checkAppID)}
+// keys is the list of keys.
+var keys = listing[wire.KeyFilter, wire.APIKey]{"keys", "key",
+	func(s *Server, ctx context.Context, a selection[wire.KeyFilter]) ([]wire.APIKey, *position, error) {
+		rows, err := s.cfg.Store.Keys(ctx, access.KeyFilter{Role: access.Role(a.filter.Role), AppID: a.filter.AppID,
+			AfterTime: a.after.At, AfterID: a.after.ID, Limit: a.limit + 1})
+		return cut(rows, err, a.limit, func(k access.KeyRecord) position { return position{k.CreatedAt, k.ID} }, s.renderKey)
+	}}
+
+type createKeyIn struct {
+	write
+	Body wire.CreateKey `in:"body"`
 }
 
-func listKeys(r *request) (answer, error) {
-	filter, given, after, limit, err := readList(r, readKeyFilter)
-	if err != nil {
-		return answer{}, err
-	}
-	filter.AfterTime, filter.AfterID, filter.Limit = after.At, after.ID, limit+1
-	ctx, cancel := context.WithTimeout(r.ctx, readTimeout)
-	defer cancel()
-	rows, err := r.server.cfg.Store.Keys(ctx, filter)
-	if err != nil {
-		return answer{}, err
-	}
-	var page wire.List[wire.APIKey]
-	page.Items, page.NextCursor = pageOf(rows, limit, func(k access.KeyRecord) listCursor {
-		return listCursor{Filters: given, At: k.CreatedAt, ID: k.ID}
-	}, r.server.renderKey)
-	return answer{status: http.StatusOK, body: page}, nil
-}
-
-func readCreateKey(body []byte) (wire.CreateKey, error) {
-	o, err := readObject(body)
-	if err != nil {
-		return wire.CreateKey{}, err
-	}
-	role := o.text("role", true, checkRole)
-	app, owner := o.text("app_id", false, checkAppID), o.text("owner", false, checkOwner)
-	out := wire.CreateKey{
-		Role: wire.Role(valueOr(role, "")), AppID: valueOr(app, ""), Owner: valueOr(owner, valueOr(app, "")),
-		Name: valueOr(o.text("name", false, checkOwner), ""), ExpiresInSeconds: o.integer("expires_in_seconds", false, minKeyLife, maxKeyLife),
-		Reason: valueOr(o.text("reason", true, checkReason), ""),
-	}
-	switch ofApp := out.Role == wire.Role(access.RoleApp); {
-	case role == nil:
-	case ofApp && app == nil && !o.faulty("app_id"):
+func (in *createKeyIn) check(o *object) {
+	b := &in.Body
+	switch ofApp := b.Role == wire.RoleApp; {
+	case b.Role == "":
+	case ofApp && b.AppID == "" && !o.faulty("app_id"):
 		o.fault("app_id", fault{faultRequired, "is required with role app"})
-	case !ofApp && app != nil:
+	case !ofApp && b.AppID != "":
 		o.fault("app_id", fault{faultEnum, "is permitted with role app only"})
-	case !ofApp && owner == nil && !o.faulty("owner"):
+	case !ofApp && b.Owner == "" && !o.faulty("owner"):
 		o.fault("owner", fault{faultRequired, "is required for staff: the person who owns the key"})
 	}
-	return out, o.done()
+	b.Owner = cmp.Or(b.Owner, b.AppID)
 }
 
-func createKey(r *request) (answer, error) {
-	body, err := readCreateKey(r.payload)
-	if err != nil {
-		return answer{}, err
-	}
-	w, err := r.staffWrite(body, body.Reason)
-	if err != nil {
-		return answer{}, err
-	}
-	w.Route = r.c.Method() + " " + r.route.path
-	token, id := access.NewToken(access.Role(body.Role))
-	k := access.KeyRecord{Name: body.Name, Key: access.Key{ID: id, Role: access.Role(body.Role), AppID: body.AppID, Owner: body.Owner,
+func (s *Server) createKey(ctx context.Context, in *createKeyIn) (*stored[wire.CreatedKey], error) {
+	role := access.Role(in.Body.Role)
+	token, id := access.NewToken(role)
+	k := access.KeyRecord{Name: in.Body.Name, Key: access.Key{ID: id, Role: role, AppID: in.Body.AppID, Owner: in.Body.Owner,
 		SecretHash: access.HashToken(token)}}
 	var made wire.CreatedKey
-	stored, err := r.server.cfg.Store.IssueKey(r.ctx, w, k, seconds(body.ExpiresInSeconds),
-		func(k access.KeyRecord) (int, []byte) {
-			made = wire.CreatedKey{Key: r.server.renderKey(k)}
-			return http.StatusCreated, encodeBody(made) // the stored answer, without the token
-		})
+	kept, err := s.cfg.Store.IssueKey(ctx, in.Write, k, seconds(in.Body.ExpiresInSeconds), func(k access.KeyRecord) (int, []byte) {
+		made = wire.CreatedKey{Key: s.renderKey(k)}
+		return http.StatusCreated, encodeBody(made) // the stored answer, without the token
+	})
 	if errors.Is(err, packet.ErrNotFound) {
-		return answer{}, invalidField("app_id", faultEnum, "is not the id of an app that exists")
+		return nil, invalidField("app_id", faultEnum, "is not the id of an app that exists")
 	}
-	a, err := r.keyAnswer(stored, err, "key")
-	if err == nil && !stored.Replayed {
-		made.Token = &token
-		a.body, a.raw = made, nil
-	}
-	return a, err
+	made.Token = &token
+	return keyAnswer(s, ctx, kept, err, &made)
 }
 
-func rotateKey(r *request) (answer, error) {
-	o, err := readObject(r.payload)
+type rotateKeyIn struct {
+	write
+	ID   string         `path:"id" of:"key"`
+	Body wire.RotateKey `in:"body"`
+}
+
+func (s *Server) rotateKey(ctx context.Context, in *rotateKeyIn) (*stored[wire.RotatedKey], error) {
+	old, err := s.cfg.Store.FindKey(ctx, in.ID) // for the role, which is part of the token and immutable
 	if err != nil {
-		return answer{}, err
-	}
-	body := wire.RotateKey{GraceSeconds: valueOr(o.integer("grace_seconds", true, 0, maxGrace), 0),
-		ExpiresInSeconds: o.integer("expires_in_seconds", false, minKeyLife, maxKeyLife),
-		Reason:           valueOr(o.text("reason", true, checkReason), "")}
-	if err := o.done(); err != nil {
-		return answer{}, err
-	}
-	w, id, err := r.keyWrite(body, body.Reason, "key")
-	if err != nil {
-		return answer{}, err
-	}
-	old, err := r.server.cfg.Store.FindKey(r.ctx, id) // for the role, which is part of the token and immutable
-	if err != nil {
-		return r.keyAnswer(staff.Answer{}, err, "key")
+		return nil, err
 	}
 	token, next := access.NewToken(old.Role)
-	var made wire.RotatedKey
-	stored, err := r.server.cfg.Store.RotateKey(r.ctx, w, id, access.Key{ID: next, SecretHash: access.HashToken(token)},
-		time.Duration(body.GraceSeconds)*time.Second, seconds(body.ExpiresInSeconds), func(old, k access.KeyRecord, refused error) (int, []byte) {
+	var made *wire.RotatedKey
+	kept, err := s.cfg.Store.RotateKey(ctx, in.Write, in.ID, access.Key{ID: next, SecretHash: access.HashToken(token)},
+		seconds(&in.Body.GraceSeconds), seconds(in.Body.ExpiresInSeconds), func(old, k access.KeyRecord, refused error) (int, []byte) {
 			if refused != nil {
-				return r.renderRefusedKey(old, refused)
+				return in.renderRefusedKey(old, refused)
 			}
-			made = wire.RotatedKey{Key: r.server.renderKey(k), Replaced: r.server.renderKey(old)}
+			made = &wire.RotatedKey{Key: s.renderKey(k), Replaced: s.renderKey(old)}
 			raw := encodeBody(made)
+			made.Token = &token
 			return http.StatusCreated, raw
 		})
-	a, err := r.keyAnswer(stored, err, "key")
-	if err == nil && !stored.Replayed && stored.Status == http.StatusCreated {
-		made.Token = &token
-		a.body, a.raw = made, nil
-	}
-	return a, err
+	return keyAnswer(s, ctx, kept, err, made)
 }
 
-func approveKey(r *request) (answer, error) { return r.onKey(r.server.cfg.Store.ApproveKey) }
-
-func revokeKey(r *request) (answer, error) { return r.onKey(r.server.cfg.Store.EndKey) }
-
-// keyChange changes a key, with a reason.
-type keyChange func(ctx context.Context, w staff.Write, id string,
-	render func(k access.KeyRecord, refused error) (status int, body []byte)) (staff.Answer, error)
-
-func (r *request) onKey(change keyChange) (answer, error) {
-	body, err := readReason(r.payload)
-	if err != nil {
-		return answer{}, err
-	}
-	w, id, err := r.keyWrite(body, body.Reason, "key")
-	if err != nil {
-		return answer{}, err
-	}
-	stored, err := change(r.ctx, w, id, func(k access.KeyRecord, refused error) (int, []byte) {
-		if refused != nil {
-			return r.renderRefusedKey(k, refused)
-		}
-		raw := encodeBody(r.server.renderKey(k))
-		return http.StatusOK, raw
-	})
-	return r.keyAnswer(stored, err, "key")
+// keyIn changes a key, with a reason.
+type keyIn struct {
+	write
+	ID   string      `path:"id" of:"key"`
+	Body wire.Reason `in:"body"`
 }
 
-// keyWrite is staffWrite for the API key or ticket key of the path. A malformed id is answered
-// like an unknown id.
-func (r *request) keyWrite(body any, reason, thing string) (staff.Write, string, error) {
-	w, err := r.staffWrite(body, reason)
-	if err != nil {
-		return w, "", err
-	}
-	id, err := url.PathUnescape(r.c.Params("id"))
-	if err != nil || !access.ValidKeyID(id) {
-		return w, "", noSuch(thing)
-	}
-	id = strings.Clone(id)
-	w.Route = r.c.Method() + " " + r.route.on(id)
-	return w, id, nil
+func (s *Server) approveKey(ctx context.Context, in *keyIn) (*stored[wire.APIKey], error) {
+	kept, err := s.cfg.Store.ApproveKey(ctx, in.Write, in.ID, in.renderChangedKey)
+	return keyAnswer[wire.APIKey](s, ctx, kept, err, nil)
 }
 
-// keyAnswer is staffAnswer, and reloads the keys of this process so that a change applies at
-// once.
-func (r *request) keyAnswer(stored staff.Answer, err error, thing string) (answer, error) {
-	if err == nil && !stored.Replayed {
-		if err := r.server.dir.load(r.ctx, 0); err != nil {
-			slog.WarnContext(r.ctx, "apps and keys were not read", slog.Any("error", err))
-		}
+func (s *Server) revokeKey(ctx context.Context, in *keyIn) (*stored[wire.APIKey], error) {
+	kept, err := s.cfg.Store.EndKey(ctx, in.Write, in.ID, in.renderChangedKey)
+	return keyAnswer[wire.APIKey](s, ctx, kept, err, nil)
+}
+
+// keyAnswer returns the kept answer, or the fresh one with a token unless it is a repeat. It reloads the keys of this
+// process so that a change applies at once.
+func keyAnswer[T any](s *Server, ctx context.Context, kept staff.Answer, err error, fresh *T) (*stored[T], error) {
+	out := &stored[T]{Answer: kept}
+	if err != nil || kept.Replayed {
+		return out, err
 	}
-	return staffAnswer(stored, err, noSuch(thing))
+	if err := s.dir.load(ctx, 0); err != nil {
+		slog.WarnContext(ctx, "apps and keys were not read", slog.Any("error", err))
+	}
+	out.fresh = fresh
+	return out, nil
+}
+
+func (r *request) renderChangedKey(k access.KeyRecord, refused error) (int, []byte) {
+	if refused != nil {
+		return r.renderRefusedKey(k, refused)
+	}
+	return http.StatusOK, encodeBody(r.server.renderKey(k))
 }
 
 func (r *request) renderRefusedKey(k access.KeyRecord, refused error) (int, []byte) {
@@ -233,9 +156,7 @@ func (r *request) renderRefusedKey(k access.KeyRecord, refused error) (int, []by
 	case k.ReplacedBy != "":
 		why.detail = fmt.Sprintf("The key was rotated already: its successor is %s.", k.ReplacedBy)
 	}
-	problem := why.problem(instanceOf(r.c), r.id)
-	raw := encodeBody(problem)
-	return problem.Status, raw
+	return r.kept(why)
 }
 
 // seconds converts an optional number of seconds.

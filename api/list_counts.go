@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"net/http"
 	"slices"
 	"time"
 
@@ -15,39 +14,24 @@ import (
 // packet by packet.
 var countedStatuses = []packet.Status{"", packet.StatusFunding, packet.StatusRejected, packet.StatusClosed}
 
-// countList returns the result of count, and no amount when it did not reach the end.
-func countList(r *request, count func(context.Context) (staff.ListTotal, error)) (wire.ListSum, error) {
-	ctx, cancel := context.WithTimeout(r.ctx, listTimeout)
-	defer cancel()
-	found, err := count(ctx)
-	out := wire.ListSum{ListCount: wire.ListCount{Count: found.Count, More: found.AtLeast}}
+// countList renders a total, without an amount when it did not reach the end.
+func countList(found staff.ListTotal, err error) (*wire.ListSum, error) {
+	out := &wire.ListSum{ListCount: wire.ListCount{Count: found.Count, More: found.AtLeast}}
 	if !found.AtLeast {
-		amount := found.Amount
-		out.Amount = &amount
+		out.Amount = &found.Amount
 	}
 	return out, err
 }
 
-func sumStaffPackets(r *request) (answer, error) {
-	q := readQuery(r)
-	filters := q.staffFilters(checkPacketStatus)
-	if err := q.done(); err != nil {
-		return answer{}, err
+func (s *Server) sumStaffPackets(ctx context.Context, in *filtered[wire.StaffPacketFilter]) (*wire.ListSum, error) {
+	f := staffPacketFilter(in.Filter)
+	switch {
+	case !f.overdue.IsZero() && final(f.status):
+		return countList(staff.ListTotal{}, nil) // ended packets are never overdue
+	case !slices.Contains(countedStatuses, f.status):
+		return countList(s.scanPackets(ctx, f, scanMost, scanTime))
 	}
-	f, err := staffPacketFilter(filters)
-	if err != nil {
-		return answer{}, err
-	}
-	out, err := countList(r, func(ctx context.Context) (staff.ListTotal, error) {
-		if !f.overdue.IsZero() && final(f.status) {
-			return staff.ListTotal{}, nil // ended packets are never overdue
-		}
-		if !slices.Contains(countedStatuses, f.status) {
-			return r.server.scanPackets(ctx, f, scanMost, scanTime)
-		}
-		return r.server.cfg.Store.PacketTotal(ctx, f.records(packet.Cursor{}, 0))
-	})
-	return answer{status: http.StatusOK, body: out}, err
+	return countList(s.cfg.Store.PacketTotal(ctx, f.records(packet.Cursor{}, 0)))
 }
 
 // Packets whose status depends on Redis are read like a list: scanStep at a time, at most
@@ -82,46 +66,18 @@ func (s *Server) scanPackets(ctx context.Context, f packetFilter, most int, limi
 	}
 }
 
-func sumApprovals(r *request) (answer, error) {
-	q := readQuery(r)
-	f := readApprovalFilter(q, r.caller.key.Owner)
-	if err := q.done(); err != nil {
-		return answer{}, err
-	}
-	out, err := countList(r, func(ctx context.Context) (staff.ListTotal, error) { return r.server.cfg.Store.ApprovalTotal(ctx, f) })
-	return answer{status: http.StatusOK, body: out}, err
+func (s *Server) countBreaks(ctx context.Context, in *filtered[wire.BreakFilter]) (*wire.ListCount, error) {
+	sum, err := s.sumBreaks(ctx, in)
+	return &sum.ListCount, err
 }
 
-func countBreaks(r *request) (answer, error) {
-	sum, err := r.sumBreaks()
-	return answer{status: http.StatusOK, body: sum.ListCount}, err
+func (s *Server) sumBreaks(ctx context.Context, in *filtered[wire.BreakFilter]) (*wire.BreakSum, error) {
+	found, err := s.cfg.Store.BreakTotal(ctx, breakFilter(in.Filter, in.now()))
+	sum, err := countList(found, err)
+	return &wire.BreakSum{ListSum: *sum, WithoutAmount: found.WithoutAmount}, err
 }
 
-func sumBreaks(r *request) (answer, error) {
-	sum, err := r.sumBreaks()
-	return answer{status: http.StatusOK, body: sum}, err
-}
-
-func (r *request) sumBreaks() (out wire.BreakSum, err error) {
-	q := readQuery(r)
-	f := readBreakFilter(q, r.server.cfg.Now().UTC())
-	if err := q.done(); err != nil {
-		return out, err
-	}
-	out.ListSum, err = countList(r, func(ctx context.Context) (staff.ListTotal, error) {
-		found, err := r.server.cfg.Store.BreakTotal(ctx, f)
-		out.WithoutAmount = found.WithoutAmount
-		return found, err
-	})
-	return out, err
-}
-
-func countAudit(r *request) (answer, error) {
-	q := readQuery(r)
-	f := readAuditFilter(q)
-	if err := q.done(); err != nil {
-		return answer{}, err
-	}
-	out, err := countList(r, func(ctx context.Context) (staff.ListTotal, error) { return r.server.cfg.Store.AuditTotal(ctx, f) })
-	return answer{status: http.StatusOK, body: out.ListCount}, err
+func (s *Server) countAudit(ctx context.Context, in *filtered[wire.AuditFilter]) (*wire.ListCount, error) {
+	sum, err := countList(s.cfg.Store.AuditTotal(ctx, auditFilter(in.Filter)))
+	return &sum.ListCount, err
 }

@@ -2,12 +2,12 @@ package api
 
 import (
 	"context"
-	"maps"
 	"reflect"
 	"strconv"
 	"strings"
 	"time"
 
+	"hongbao/internal/packet"
 	"hongbao/wire"
 )
 
@@ -22,15 +22,13 @@ type listing[F, I any] struct {
 // selection is what a list is asked for.
 type selection[F any] struct {
 	filter F
-	owner  string    // of the key that asks
+	caller *caller
 	now    time.Time // of the first page, so that all pages use the same time
 	after  position
 	limit  int
 }
 
-// older returns the latest time of what is at least some seconds old; the zero time without them.
-func (a selection[F]) older(seconds *int64) time.Time { return olderThan(a.now, seconds) }
-
+// olderThan returns the latest time of what is at least some seconds old; the zero time without them.
 func olderThan(now time.Time, seconds *int64) time.Time {
 	if seconds == nil {
 		return time.Time{}
@@ -43,6 +41,8 @@ type position struct {
 	At time.Time `json:"at"`
 	ID string    `json:"id"`
 }
+
+func (p position) cursor() packet.Cursor { return packet.Cursor{At: p.At, ID: p.ID} }
 
 // pageCursor is a position with what the pages of a list share.
 type pageCursor struct {
@@ -87,7 +87,7 @@ func (l listing[F, I]) page() operation[listed[F], wire.List[I]] {
 }
 
 func (l listing[F, I]) readPage(s *Server, ctx context.Context, in *listed[F], bind binder) (*wire.List[I], error) {
-	a := selection[F]{filter: in.Filter, owner: in.caller.key.Owner, now: in.now(), limit: in.Page.Limit}
+	a := selection[F]{filter: in.Filter, caller: in.caller, now: in.now(), limit: in.Page.Limit}
 	if a.limit == 0 {
 		a.limit = defaultLimit
 	}
@@ -109,7 +109,7 @@ func (l listing[F, I]) readPage(s *Server, ctx context.Context, in *listed[F], b
 	}
 	out := &wire.List[I]{Items: items}
 	if next != nil {
-		out.NextCursor = encodeCursor(pageCursor{l.name, a.owner, kept, a.now, *next})
+		out.NextCursor = encodeCursor(pageCursor{l.name, a.caller.key.Owner, kept, a.now, *next})
 	}
 	return out, nil
 }
@@ -117,9 +117,14 @@ func (l listing[F, I]) readPage(s *Server, ctx context.Context, in *listed[F], b
 // resume parses a cursor. It keeps the filters of its list; the client may repeat but not change them.
 func (l listing[F, I]) resume(a *selection[F], text string, given map[string]string, bind binder) (map[string]string, error) {
 	var c pageCursor
-	if decodeCursor(text, &c) != nil || c.List != l.name || c.Owner != a.owner || !things[l.id].valid(c.ID) ||
-		!inMySQLRange(c.At) || !inMySQLRange(c.Now) || len(given) > 0 && !maps.Equal(given, c.Filters) {
+	if decodeCursor(text, &c) != nil || c.List != l.name || c.Owner != a.caller.key.Owner || !things[l.id].valid(c.ID) ||
+		!inMySQLRange(c.At) || !inMySQLRange(c.Now) {
 		return nil, badCursor()
+	}
+	for name, value := range given {
+		if kept, ok := c.Filters[name]; !ok || kept != value {
+			return nil, badCursor()
+		}
 	}
 	var members []member
 	for name, value := range c.Filters {

@@ -145,6 +145,14 @@ func names(set map[string]bool) []string {
 	return out
 }
 
+// bindOnly reads the members of an object as those of T.
+func bindOnly[T any](o *object) { filterIn[T](o) }
+
+func bindBody[T any](body []byte) error {
+	_, err := boundTo[T](body)
+	return err
+}
+
 // TestRequestsAndDocument: what the readers know and what the document says are
 // the same members, and the same of them are required.
 func TestRequestsAndDocument(t *testing.T) {
@@ -152,14 +160,22 @@ func TestRequestsAndDocument(t *testing.T) {
 	for name, read := range map[string]func(*object){
 		"CreatePacket": func(o *object) { _, _ = createFrom(o) },
 		"Grab":         func(o *object) { _, _ = grabFrom(o) },
-		"Reason":       func(o *object) { _, _ = reasonFrom(o) },
-		"Retry":        func(o *object) { _, _ = retryFrom(o) },
-		"MarkPaid":     func(o *object) { _, _ = markPaidFrom(o) },
-		"BulkRetry":    func(o *object) { _, _, _ = bulkPayouts.from(o, time.Now()) },
-		"BulkFilter":   func(o *object) { _, _ = bulkPayouts.filter(o, time.Now()) },
+		"Reason":       bindOnly[wire.Reason],
+		"Retry":        bindOnly[wire.Retry],
+		"MarkPaid":     bindOnly[wire.MarkPaid],
+		"BulkRetry":    bindOnly[wire.BulkRetry],
+		"BulkFilter":   bindOnly[wire.BulkFilter],
+		"CreateKey":    bindOnly[wire.CreateKey],
+		"RotateKey":    bindOnly[wire.RotateKey],
+		"AddTicketKey": bindOnly[wire.AddTicketKey],
+		"ResolveBreak": bindOnly[wire.ResolveBreak],
+		"NewHold":      bindOnly[wire.NewHold],
+		"BulkRelease":  bindOnly[wire.BulkRelease],
 
-		"BulkRefundRetry":  func(o *object) { _, _, _ = bulkRefunds.from(o, time.Now()) },
-		"BulkRefundFilter": func(o *object) { _, _ = bulkRefunds.filter(o, time.Now()) },
+		"BulkConflictDecision": bindOnly[wire.BulkConflictDecision],
+		"ReconcileRequest":     bindOnly[wire.ReconcileRequest],
+		"BulkRefundRetry":      bindOnly[wire.BulkRefundRetry],
+		"BulkRefundFilter":     bindOnly[wire.BulkRefundFilter],
 	} {
 		o := &object{faults: &[]wire.FieldError{}}
 		read(o)
@@ -191,7 +207,8 @@ func TestRequestsAndDocument(t *testing.T) {
 // allows, and no others.
 func TestNumbersAndDocument(t *testing.T) {
 	doc := loadDocument(t)
-	for name, of := range map[string]bulkOf{"BulkFilter": bulkPayouts, "BulkRefundFilter": bulkRefunds} {
+	for name, bind := range map[string]func(*object){"BulkFilter": bindOnly[wire.BulkFilter],
+		"BulkRefundFilter": bindOnly[wire.BulkRefundFilter]} {
 		seen := 0
 		for member, ref := range doc.Components.Schemas[name].Value.Properties {
 			if !ref.Value.Type.Is("integer") {
@@ -208,7 +225,7 @@ func TestNumbersAndDocument(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				of.filter(o, time.Now())
+				bind(o)
 				if (o.done() == nil) != ok {
 					t.Errorf("%s.%s of %d: %v", name, member, n, *o.faults)
 				}
@@ -224,26 +241,20 @@ func TestNumbersAndDocument(t *testing.T) {
 // that is sent unchanged must not be refused.
 func TestRequestExamples(t *testing.T) {
 	doc := loadDocument(t)
-	from := func(read func(*object)) func([]byte) error {
-		return func(body []byte) error {
-			o, err := readObject(body)
-			if err != nil {
-				return err
-			}
-			read(o)
-			return o.done()
-		}
-	}
 	readers := map[string]func([]byte) error{
 		"CreatePacket":    func(b []byte) error { _, err := readCreate(b); return err },
 		"CreateCampaign":  func(b []byte) error { _, err := readCampaign(b); return err },
-		"CreateKey":       func(b []byte) error { _, err := readCreateKey(b); return err },
-		"AddTicketKey":    func(b []byte) error { _, err := readAddTicketKey(b); return err },
+		"CreateKey":       bindBody[wire.CreateKey],
+		"AddTicketKey":    bindBody[wire.AddTicketKey],
 		"Grab":            func(b []byte) error { _, err := readGrab(b); return err },
-		"Reason":          func(b []byte) error { _, err := readReason(b); return err },
-		"MarkPaid":        func(b []byte) error { _, err := readMarkPaid(b); return err },
-		"BulkRetry":       from(func(o *object) { _, _, _ = bulkPayouts.from(o, time.Now()) }),
-		"BulkRefundRetry": from(func(o *object) { _, _, _ = bulkRefunds.from(o, time.Now()) }),
+		"Reason":          bindBody[wire.Reason],
+		"MarkPaid":        bindBody[wire.MarkPaid],
+		"BulkRetry":       bindBody[wire.BulkRetry],
+		"BulkRefundRetry": bindBody[wire.BulkRefundRetry],
+		"BulkRelease":     bindBody[wire.BulkRelease],
+		"ResolveBreak":    bindBody[wire.ResolveBreak],
+		"NewHold":         bindBody[wire.NewHold],
+		"RotateKey":       bindBody[wire.RotateKey],
 	}
 	for path, item := range doc.Paths.Map() {
 		for method, op := range item.Operations() {

@@ -61,29 +61,26 @@ type pathPart struct {
 	thing thing
 }
 
-func inputOf(t reflect.Type) *input {
+// inputOf describes an input; of is what a payment is.
+func inputOf(t reflect.Type, of string) *input {
 	in := &input{}
-	for i := range t.NumField() {
-		f := t.Field(i)
-		switch f.Type {
-		case typeOf[write]():
+	for _, f := range reflect.VisibleFields(t) {
+		switch place := f.Tag.Get("in"); {
+		case f.Type == typeOf[write]():
 			in.write = true
-			continue
-		case typeOf[asked]():
-			continue
-		}
-		if name := f.Tag.Get("of"); name != "" {
+		case f.Tag.Get("of") != "":
+			name := f.Tag.Get("of")
+			if name == "payment" {
+				name = of
+			}
 			in.path = append(in.path, pathPart{f, things[name]})
-			continue
-		}
-		part := inputPart{f, binderOf(f.Type)}
-		if f.Tag.Get("in") == "query" {
-			in.query = append(in.query, part)
-			continue
-		}
-		in.body = &part
-		if reason, ok := f.Type.FieldByName("Reason"); ok {
-			in.reason = reason.Index
+		case place == "query":
+			in.query = append(in.query, inputPart{f, binderOf(f.Type)})
+		case place == "body":
+			in.body = &inputPart{f, binderOf(f.Type)}
+			if reason, ok := f.Type.FieldByName("Reason"); ok {
+				in.reason = reason.Index
+			}
 		}
 	}
 	return in
@@ -199,7 +196,7 @@ func routeOf[In, Out any](r *route, do operation[In, Out]) *route {
 	if strings.HasPrefix(r.path, staffPrefix) {
 		r.listener, r.realm = listenStaff, realmStaff
 	}
-	in := inputOf(typeOf[In]())
+	in := inputOf(typeOf[In](), r.payment)
 	r.params = in.params()
 	if in.body != nil {
 		r.body = reflect.Zero(in.body.field.Type).Interface()
@@ -218,7 +215,7 @@ func routeOf[In, Out any](r *route, do operation[In, Out]) *route {
 			r.answers[i].headers = append(r.answers[i].headers, replayed)
 		}
 	}
-	limit := r.limit
+	limit, status := r.limit, r.answers[0].status
 	r.handle = func(q *request) (answer, error) {
 		var given In
 		if err := in.read(q, reflect.ValueOf(&given).Elem()); err != nil {
@@ -236,7 +233,7 @@ func routeOf[In, Out any](r *route, do operation[In, Out]) *route {
 		if own, ok := any(out).(interface{ answer() answer }); ok {
 			return own.answer(), nil
 		}
-		return answer{status: http.StatusOK, body: out}, nil
+		return answer{status: status, body: out}, nil
 	}
 	return r
 }
@@ -320,13 +317,33 @@ type thing struct {
 // things are the kinds of things in paths and cursors, by the tags of and check. A malformed id is answered like an
 // unknown one.
 var things = map[string]thing{
-	"conflict": {isConflictID, func() *refusal { return refuse(wire.CodePayoutNotFound) }, "The payout of a share conflict.",
+	"conflict": {isPayment(payout.KindHonour), func() *refusal { return refuse(wire.CodePayoutNotFound) }, "The payout of a share conflict.",
 		"h3q5k9v0c1m7e2u8h4r6t0001"},
-	"hold": {isNumbered(holdPrefix), func() *refusal { return noSuch("hold") }, "The hold's id.", "h12"},
+	"payout": {isPayment(payout.KindPayout, payout.KindHonour), func() *refusal { return refuse(wire.CodePayoutNotFound) },
+		"The payout's id.", "p3q5k9v0c1m7e2u8h4r6t0003"},
+	"refund": {isPayment(payout.KindRefund), func() *refusal { return refuse(wire.CodeRefundNotFound) }, "The refund's id.",
+		"r3q5k9v0c1m7e2u8h4r6t0000"},
+	"hold":        {isNumbered(holdPrefix), func() *refusal { return noSuch("hold") }, "The hold's id.", "h12"},
+	"break":       {isNumbered(breakPrefix), func() *refusal { return noSuch("break") }, "The break's id.", "b4711"},
+	"audit entry": {isNumbered(""), func() *refusal { return noSuch("audit entry") }, "The number of an audit entry.", "17"},
+	"approval": {isVisibleID(maxApprovalID), func() *refusal { return noSuch("approval") }, "The approval's id.",
+		"aKQ3X7M2P5R6T4V2W3Y7Z5B6CD"},
+	"reconciliation": {isVisibleID(maxFieldName), func() *refusal { return noSuch("reconciliation") }, "The reconciliation's id.",
+		"sKQ3X7M2P5R6T4V2W3Y7Z5B6CD"},
+	"key":        {access.ValidKeyID, func() *refusal { return noSuch("key") }, "The key's id.", "k3q5v2c7m4e2"},
+	"ticket key": {access.ValidKeyID, func() *refusal { return noSuch("ticket key") }, "The key's id.", "k3q5v2c7m4e2"},
+	"provider": {isVisibleID(maxFieldName), func() *refusal { return noSuch("provider") },
+		"The provider's name, as in the provider member of payouts.", "sandbox"},
+	"day":      {func(s string) bool { return checkDay(s) == nil }, dayNotFound, "The day.", "2026-02-17"},
+	"packet":   {packet.ValidID, func() *refusal { return refuse(wire.CodePacketNotFound) }, "The packet's id.", "3q5k9v0c1m7e2u8h4r6t"},
+	"campaign": {packet.ValidID, func() *refusal { return refuse(wire.CodeCampaignNotFound) }, "The campaign's id.", "3q5k9v0c1m7e2u8h4r6t"},
 }
 
 func init() {
 	for name, t := range things {
+		if textChecks[name] != nil {
+			continue
+		}
 		textChecks[name] = func(s string) *fault {
 			if !t.valid(s) {
 				return &fault{faultFormat, "must be the id of a " + name}
@@ -334,6 +351,16 @@ func init() {
 			return nil
 		}
 	}
+}
+
+func isVisibleID(max int) func(string) bool {
+	return func(s string) bool { return isVisible(s, max) }
+}
+
+// kept renders a refusal that is stored as the answer to a write.
+func (r *request) kept(e *refusal) (status int, body []byte) {
+	p := e.problem(instanceOf(r.c), r.id)
+	return p.Status, encodeBody(p)
 }
 
 // now is the time of a request.

@@ -2,29 +2,22 @@ package api
 
 import (
 	"context"
-	"net/http"
-	"time"
 
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
 	"hongbao/wire"
 )
 
-// overviewLimit bounds the read of the overview.
-const overviewLimit = 8 * time.Second
-
 // kindNames are the names of kinds of payments.
 var kindNames = map[payout.Kind]string{payout.KindCharge: "charge", payout.KindPayout: "payout", payout.KindRefund: "refund",
 	payout.KindHonour: "honour"}
 
-func getOverview(r *request) (answer, error) {
-	ctx, cancel := context.WithTimeout(r.ctx, overviewLimit)
-	defer cancel()
-	found, err := r.server.cfg.Store.Overview(ctx)
+func (s *Server) getOverview(ctx context.Context, _ *struct{}) (*wire.Overview, error) {
+	found, err := s.cfg.Store.Overview(ctx)
 	if err != nil {
-		return answer{}, err
+		return nil, err
 	}
-	out := wire.Overview{Payments: []wire.Unfinished{}, Decisions: []wire.DecisionDue{}, Breaks: renderPile(found.Breaks),
+	out := &wire.Overview{Payments: []wire.Unfinished{}, Decisions: []wire.DecisionDue{}, Breaks: renderPile(found.Breaks),
 		Approvals:   renderPile(found.Approvals),
 		LateRefunds: renderPile(found.LateRefunds)}
 	if found.Summed == found.Posted {
@@ -40,7 +33,7 @@ func getOverview(r *request) (answer, error) {
 				Amount: d.Amount, More: d.AtLeast, OldestAt: wire.At(d.Oldest)})
 		}
 	}
-	return answer{status: http.StatusOK, body: out}, nil
+	return out, nil
 }
 
 func renderPile(p staff.Backlog) wire.Pile {
@@ -57,26 +50,4 @@ func fundsOf(all payout.Balances) *wire.Funds {
 		Refunding: p.Refunding, Refunded: p.Refunded}
 	f.Ties = f.Funded == f.Paid+f.Owed+f.Remaining+f.Refunding+f.Refunded && min(f.Paid, f.Owed, f.Remaining, f.Refunding, f.Refunded) >= 0
 	return f
-}
-
-func sumPayouts(r *request) (answer, error) { return r.paymentSum(payout.KindPayout) }
-func sumRefunds(r *request) (answer, error) { return r.paymentSum(payout.KindRefund) }
-
-// paymentSum sums what the list with the same filters returns.
-func (r *request) paymentSum(kind payout.Kind) (answer, error) {
-	q := readQuery(r)
-	now := r.server.cfg.Now().UTC()
-	filter := readFilter(q, now)
-	q.late(&filter, kind, now)
-	if err := q.done(); err != nil {
-		return answer{}, err
-	}
-	filter.Kind = kind
-	ctx, cancel := context.WithTimeout(r.ctx, listTimeout)
-	defer cancel()
-	sum, more, err := r.server.cfg.Store.PaymentSum(ctx, filter)
-	if err != nil {
-		return answer{}, err
-	}
-	return answer{status: http.StatusOK, body: wire.PaymentSum{Count: sum.Count, Amount: sum.Amount, More: more}}, nil
 }

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -146,28 +145,24 @@ func getPacket(r *request) (answer, error) {
 	return answer{status: http.StatusOK, body: body}, err
 }
 
-func closePacket(r *request) (answer, error) {
-	// A malformed id is answered like an unknown one, after the body is checked.
-	id, idErr := r.packetID()
-	o, err := readOptional(r.payload)
+type closePacketIn struct {
+	packetIn
+	Body wire.NoMembers `in:"body"`
+}
+
+func (s *Server) closePacket(_ context.Context, in *closePacketIn) (*wire.Packet, error) {
+	if err := s.admit(in.ID); err != nil {
+		return nil, err
+	}
+	snap, err := in.owned(in.ID)
 	if err != nil {
-		return answer{}, err
+		return nil, err
 	}
-	if err := cmp.Or(o.done(), idErr); err != nil {
-		return answer{}, err
+	if snap, err = in.recall(in.ID, snap); err != nil {
+		return nil, err
 	}
-	if err := r.server.admit(id); err != nil {
-		return answer{}, err
-	}
-	snap, err := r.owned(id)
-	if err != nil {
-		return answer{}, err
-	}
-	if snap, err = r.recall(id, snap); err != nil {
-		return answer{}, err
-	}
-	body, err := r.server.render(snap)
-	return answer{status: http.StatusAccepted, body: body}, err
+	body, err := s.render(snap)
+	return &body, err
 }
 
 // recall ends a packet and returns it; an ended packet does not change.

@@ -8,41 +8,32 @@ import (
 	"hongbao/wire"
 )
 
+type recallPacketIn struct {
+	write
+	ID   string              `path:"id" of:"packet"`
+	Body wire.RecallDecision `in:"body"`
+}
+
 // recallStaffPacket ends a packet like its app can, with actor and reason in the audit.
-func recallStaffPacket(r *request) (answer, error) {
-	// A malformed id in the path is answered like an unknown id.
-	id, idErr := r.packetID()
-	reason, err := readReason(r.payload)
+func (s *Server) recallStaffPacket(ctx context.Context, in *recallPacketIn) (*stored[wire.StaffPacket], error) {
+	kept, err := s.cfg.Store.PlanRecall(ctx, in.Write, in.ID,
+		func(ctx context.Context) (staff.Recall, error) { return in.beforeRecall(ctx, in.ID) })
+	if err != nil || kept.Status != 0 {
+		return storedAs[wire.StaffPacket](kept, err)
+	}
+	snap, err := s.find(ctx, in.ID)
 	if err != nil {
-		return answer{}, err
+		return nil, err
 	}
-	w, err := r.staffWrite(wire.RecallDecision(reason), reason.Reason)
+	if snap, err = in.recall(in.ID, snap); err != nil {
+		return nil, err
+	}
+	body, err := s.renderStaffPacket(snap)
 	if err != nil {
-		return answer{}, err
+		return nil, err
 	}
-	if idErr != nil {
-		return answer{}, idErr
-	}
-	w.Route = r.c.Method() + " " + r.route.on(id)
-	stored, err := r.server.cfg.Store.PlanRecall(r.ctx, w, id,
-		func(ctx context.Context) (staff.Recall, error) { return r.beforeRecall(ctx, id) })
-	if err != nil || stored.Status != 0 {
-		return staffAnswer(stored, err, refuse(wire.CodePacketNotFound))
-	}
-	snap, err := r.server.find(r.ctx, id)
-	if err != nil {
-		return answer{}, err
-	}
-	if snap, err = r.recall(id, snap); err != nil {
-		return answer{}, err
-	}
-	body, err := r.server.renderStaffPacket(snap)
-	if err != nil {
-		return answer{}, err
-	}
-	stored.Status, stored.Body = accepted(body)
-	stored, err = r.server.cfg.Store.EndRecall(r.ctx, w, stored)
-	return staffAnswer(stored, err, refuse(wire.CodePacketNotFound))
+	kept.Status, kept.Body = accepted(body)
+	return storedAs[wire.StaffPacket](s.cfg.Store.EndRecall(ctx, in.Write, kept))
 }
 
 // beforeRecall returns the effect of a recall, or the refusal by the packet's state. A packet
@@ -58,9 +49,7 @@ func (r *request) beforeRecall(ctx context.Context, id string) (staff.Recall, er
 	out := staff.Recall{Before: string(snap.status), After: string(snap.status)}
 	switch snap.status {
 	case packet.StatusFunding:
-		problem := notOpenYet(snap.OpensAt, shortPause).problem(instanceOf(r.c), r.id)
-		out.Refused.Body = encodeBody(problem)
-		out.Refused.Status = problem.Status
+		out.Refused.Status, out.Refused.Body = r.kept(notOpenYet(snap.OpensAt, shortPause))
 	case packet.StatusScheduled, packet.StatusOpen:
 		out.After = string(packet.StatusClosing)
 	}

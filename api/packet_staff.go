@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"net/http"
 	"time"
 
 	"hongbao/internal/packet"
@@ -26,120 +25,69 @@ func (s *Server) renderStaffPacket(snap snapshot) (wire.StaffPacket, error) {
 	return out, err
 }
 
-func listStaffPackets(r *request) (answer, error) {
-	q := readQuery(r)
-	filters := q.staffFilters(checkPacketStatus)
-	limit, cursor := q.page()
-	if err := q.done(); err != nil {
-		return answer{}, err
-	}
-	const list = "staff packets"
-	after, filters, err := resume(cursor, list, filters)
-	if err != nil {
-		return answer{}, err
-	}
-	f, err := staffPacketFilter(filters)
-	if err != nil {
-		return answer{}, err
-	}
-	if cursor == "" && !f.to.IsZero() {
-		after = packet.Cursor{At: f.to} // start for staged packets
-	}
-	found, next, err := r.server.packetsAfter(r.ctx, f, after, limit)
-	if err != nil {
-		return answer{}, err
-	}
-	page := wire.List[wire.StaffPacket]{Items: []wire.StaffPacket{}}
-	if next != nil {
-		page.NextCursor = next.cursor(list, filters)
-	}
-	for _, snap := range found {
-		item, err := r.server.renderStaffPacket(snap)
+// staffPackets is the list of the packets of all apps.
+var staffPackets = listing[wire.StaffPacketFilter, wire.StaffPacket]{"packets", "packet",
+	func(s *Server, ctx context.Context, a selection[wire.StaffPacketFilter]) (items []wire.StaffPacket, _ *position, _ error) {
+		f := staffPacketFilter(a.filter)
+		if a.after.ID == "" && !f.to.IsZero() {
+			a.after.At = f.to // start for staged packets
+		}
+		found, next, err := s.packetsAfter(ctx, f, a.after.cursor(), a.limit)
 		if err != nil {
-			return answer{}, err
+			return nil, nil, err
 		}
-		page.Items = append(page.Items, item)
+		items = make([]wire.StaffPacket, len(found))
+		for i, snap := range found {
+			if items[i], err = s.renderStaffPacket(snap); err != nil {
+				return nil, nil, err
+			}
+		}
+		if next == nil {
+			return items, nil, nil
+		}
+		return items, &position{next.At, next.ID}, nil
+	}}
+
+func staffPacketFilter(f wire.StaffPacketFilter) packetFilter {
+	out := packetFilter{app: f.App, sender: f.SenderID, status: packet.Status(f.Status), from: f.CreatedFrom, to: f.CreatedTo, books: true}
+	if f.Overdue {
+		out.overdue = time.Now().Add(-payout.RefundLateAfter)
 	}
-	return answer{status: http.StatusOK, body: page}, nil
+	return out
 }
 
-// staffFilters reads the filters of the staff list of packets in the form that a cursor keeps.
-func (q *query) staffFilters(checkStatus func(string) *fault) map[string]string {
-	filters := map[string]string{}
-	put(filters, "app", q.text("app", checkFilter))
-	put(filters, "sender_id", q.text("sender_id", checkID))
-	put(filters, "status", q.text("status", checkStatus))
-	q.span("created_from", "created_to")
-	put(filters, "created_from", q.only("created_from"))
-	put(filters, "created_to", q.only("created_to"))
-	put(filters, "overdue", q.text("overdue", checkBool))
-	return filters
+type packetIn struct {
+	asked
+	ID string `path:"id" of:"packet"`
 }
 
-// only returns a parameter that was checked before.
-func (q *query) only(name string) string {
-	if values := q.values[name]; len(values) == 1 {
-		return values[0]
-	}
-	return ""
-}
-
-// staffPacketFilter parses the filters that a cursor keeps. Errors: badCursor for a forged
-// cursor.
-func staffPacketFilter(kept map[string]string) (packetFilter, error) {
-	q := filtersOf(kept)
-	f := packetFilter{app: q.text("app", checkFilter), sender: q.text("sender_id", checkID),
-		status: packet.Status(q.text("status", checkPacketStatus))}
-	f.from, f.to = q.span("created_from", "created_to")
-	if q.flag("overdue") {
-		f.overdue = time.Now().Add(-payout.RefundLateAfter)
-	}
-	f.books = true
-	if q.done() != nil {
-		return f, badCursor()
-	}
-	return f, nil
-}
-
-func getStaffPacket(r *request) (answer, error) {
-	id, err := r.packetID()
-	if err != nil {
-		return answer{}, err
-	}
-	snap, err := r.server.find(r.ctx, id)
+func (s *Server) getStaffPacket(ctx context.Context, in *packetIn) (*wire.StaffPacketDetail, error) {
+	id := in.ID
+	snap, err := s.find(ctx, id)
 	if err != nil && asRefusal(err).code == wire.CodeUnavailable { // Redis is unavailable; MySQL has the packet
-		if rec, rowErr := r.server.record(r.ctx, id); rowErr == nil {
-			snap, err = ofRecord(rec, r.server.cfg.Now()), nil
+		if rec, rowErr := s.record(ctx, id); rowErr == nil {
+			snap, err = ofRecord(rec, s.cfg.Now()), nil
 		}
 	}
 	if err != nil {
-		return answer{}, err
+		return nil, err
 	}
 	if snap.stored == "" { // read from Redis; MySQL may have more
-		rec, err := r.server.row(r.ctx, id)
+		rec, err := s.row(ctx, id)
 		if err != nil && !errors.Is(err, packet.ErrNotFound) {
-			return answer{}, err
+			return nil, err
 		}
 		snap.stored, snap.reason = rec.Stored, cmp.Or(snap.reason, rec.Reason)
 	}
 	out := wire.StaffPacketDetail{}
-	if out.StaffPacket, err = r.server.renderStaffPacket(snap); err != nil {
-		return answer{}, err
+	if out.StaffPacket, err = s.renderStaffPacket(snap); err != nil {
+		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(r.ctx, detailLimit)
-	defer cancel()
-	if err := r.server.addMoney(ctx, id, &out); err != nil {
-		return answer{}, err
-	}
-	return answer{status: http.StatusOK, body: out}, nil
+	return &out, s.addMoney(ctx, id, &out)
 }
 
-const (
-	// detailLimit bounds the read of a packet's payments.
-	detailLimit = 6 * time.Second
-	// countedShares is the largest packet whose payouts are counted.
-	countedShares = 100_000
-)
+// countedShares is the largest packet whose payouts are counted.
+const countedShares = 100_000
 
 // addMoney adds the packet's payments and breaks from MySQL.
 func (s *Server) addMoney(ctx context.Context, id string, out *wire.StaffPacketDetail) error {
@@ -189,16 +137,4 @@ func (s *Server) renderCharge(d staff.PaymentDetail) *wire.Charge {
 		Failure:      p.Failure,
 		AttemptCount: p.AttemptCount, CreatedAt: p.CreatedAt, UpdatedAt: p.UpdatedAt, Attempts: renderAttempts(d),
 		Timeline: storedEntries(d, payout.EventPacketRecorded)}
-}
-
-// getStaffProof returns the proof of a packet of any app.
-func getStaffProof(r *request) (answer, error) {
-	id, err := r.packetID()
-	if err != nil {
-		return answer{}, err
-	}
-	if _, err := r.server.find(r.ctx, id); err != nil {
-		return answer{}, err
-	}
-	return r.proofOf(id)
 }

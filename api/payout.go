@@ -49,12 +49,12 @@ func shareOf(r staff.PaymentRow) *int {
 }
 
 func (s *Server) renderPayout(r staff.PaymentRow) wire.Payout {
-	out := wire.Payout{
-		ID: r.ID, PacketID: r.PacketID, UserID: r.UserID, ShareIndex: shareOf(r), Amount: r.Amount, Currency: r.Currency,
+	out := wire.Payout{ShareIndex: shareOf(r), Payment: wire.Payment{
+		ID: r.ID, PacketID: r.PacketID, UserID: r.UserID, Amount: r.Amount, Currency: r.Currency,
 		Status: wire.PayoutStatus(r.Status), OrderNo: textOrNull(r.OrderNo), Provider: r.Provider, ProviderRef: textOrNull(r.ProviderRef),
 		AttemptCount: r.AttemptCount, CreatedAt: wire.At(r.CreatedAt), UpdatedAt: wire.At(r.UpdatedAt),
 		Workflow: s.workflowLink(payoutWorkflow(r)),
-	}
+	}}
 	if f := r.Failure; f != nil {
 		out.Failure = &wire.PayoutFailure{Code: f.Code, Message: f.Message, Retryable: f.Retryable, NextAction: f.NextAction}
 	}

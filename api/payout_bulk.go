@@ -6,11 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"net/http"
-	"reflect"
 	"slices"
-	"time"
 
 	"hongbao/internal/money"
 	"hongbao/internal/packet"
@@ -19,109 +16,42 @@ import (
 	"hongbao/wire"
 )
 
-// maxNamed is how many payments a bulk decision can list by id.
-const maxNamed = 100
-
-// bulkOf describes the kind of payment of a bulk retry: payouts or refunds.
-type bulkOf struct {
-	staff.PaymentFilter
-	ids, one string // the member with the ids, and the noun of one item
-	missing  wire.Code
-	answer   func(wire.BulkRetried) any
+type retryPayoutsIn struct {
+	write
+	Body wire.BulkRetry `in:"body"`
 }
 
-var bulkPayouts = bulkOf{PaymentFilter: staff.PaymentFilter{Kind: payout.KindPayout, IncludeHonours: true},
-	ids: "payout_ids", one: "a payout",
-	missing: wire.CodePayoutNotFound,
-	answer:  func(b wire.BulkRetried) any { return b }}
-
-func (of bulkOf) read(body []byte, now time.Time) (wire.BulkRetry, staff.PaymentFilter, error) {
-	o, err := readObject(body)
-	if err != nil {
-		return wire.BulkRetry{}, staff.PaymentFilter{}, err
-	}
-	return of.from(o, now)
+func (s *Server) retryPayouts(ctx context.Context, in *retryPayoutsIn) (*stored[wire.BulkRetried], error) {
+	return storedAs[wire.BulkRetried](s.retryMany(ctx, payout.KindPayout, in.write, in.Body, func(b wire.BulkRetried) any { return b }))
 }
 
-func (of bulkOf) from(o *object, now time.Time) (wire.BulkRetry, staff.PaymentFilter, error) {
-	out, f := wire.BulkRetry{DryRun: true}, of.PaymentFilter
-	if value, ok := o.get("filter", true); ok {
-		if value.Kind() != '{' {
-			o.fault("filter", fault{faultType, "must be an object"})
-		} else {
-			in := &object{prefix: "filter.", members: membersOf(value), faults: o.faults}
-			in.rejectDuplicates()
-			out.Filter, f = of.filter(in, now)
-			if in.rejectUnknown(); len(*o.faults) == 0 && reflect.ValueOf(out.Filter).IsZero() {
-				o.fault("filter", fault{faultRequired, "must have at least one member"})
-			}
+type retryRefundsIn struct {
+	write
+	Body wire.BulkRefundRetry `in:"body"`
+}
+
+func (s *Server) retryRefunds(ctx context.Context, in *retryRefundsIn) (*stored[wire.BulkRefundsRetried], error) {
+	body := wire.BulkRetry{Filter: wire.BulkFilter(in.Body.Filter), Reason: in.Body.Reason, DryRun: in.Body.DryRun}
+	return storedAs[wire.BulkRefundsRetried](s.retryMany(ctx, payout.KindRefund, in.write, body, func(b wire.BulkRetried) any {
+		out := wire.BulkRefundsRetried{BulkSum: b.BulkSum, Items: make([]wire.BulkRefundItem, len(b.Items))}
+		for i, item := range b.Items {
+			out.Items[i] = wire.BulkRefundItem(item)
 		}
-	}
-	out.Reason = valueOr(o.text("reason", true, checkReason), "")
-	out.DryRun = valueOr(o.boolean("dry_run"), true)
-	return out, f, o.done()
+		return out
+	}))
 }
 
-func (of bulkOf) filter(in *object, now time.Time) (wire.BulkFilter, staff.PaymentFilter) {
-	f := of.PaymentFilter
-	f.Status = payout.Status(valueOr(in.text("status", false, checkStatus), ""))
-	f.PacketID = valueOr(in.text("packet_id", false, checkFilter), "")
-	f.UserID = valueOr(in.text("user_id", false, checkID), "")
-	f.OrderNo = valueOr(in.text("order_no", false, checkFilter), "")
-	f.FailureCode = valueOr(in.text("failure_code", false, checkCode), "")
-	out := wire.BulkFilter{Status: wire.PayoutStatus(f.Status), PacketID: f.PacketID, UserID: f.UserID, OrderNo: f.OrderNo,
-		FailureCode: f.FailureCode}
-	out.OlderThanSeconds = in.integer("older_than_seconds", false, 0, maxAge)
-	if out.OlderThanSeconds != nil {
-		f.CreatedTo = now.Add(-time.Duration(*out.OlderThanSeconds) * time.Second)
-	}
-	low, high := in.integer("amount_min", false, 0, int64(money.Max)), in.integer("amount_max", false, 0, int64(money.Max))
-	out.AmountMin, out.AmountMax = (*money.Fen)(low), (*money.Fen)(high)
-	if low != nil {
-		f.AmountMin = money.Fen(*low)
-	}
-	if high != nil {
-		f.AmountMax = money.Fen(*high)
-		if f.AmountMax < f.AmountMin {
-			in.fault("amount_max", fault{faultRange, "must not be below amount_min"})
-		}
-		if *high == 0 { // no amount is that small, and 0 would mean no bound
-			f.AmountMax, f.AmountMin = 1, math.MaxInt64
-		}
-	}
-	if ids := in.list(of.ids, maxNamed, of.checkID); ids != nil {
-		alone := wire.BulkFilter{IDs: ids}
-		if out.IDs = ids; !reflect.DeepEqual(out, alone) {
-			in.fault(of.ids, fault{faultFormat, "must be the only member"})
-		}
-	}
-	return out, f
-}
-
-// retryMany handles bulk retries. Payouts and refunds have separate routes, and so separate
-// keys.
-func retryMany(of bulkOf) func(*request) (answer, error) {
-	return func(r *request) (answer, error) { return r.retryMany(of) }
-}
-
-func (r *request) retryMany(of bulkOf) (answer, error) {
-	now := r.server.cfg.Now().UTC()
-	body, filter, err := of.read(r.payload, now)
-	if err != nil {
-		return answer{}, err
-	}
-	w, err := r.staffWrite(body, body.Reason)
-	if err != nil {
-		return answer{}, err
-	}
-	w.Route = r.c.Method() + " " + r.route.path
-	out := wire.BulkRetried{DryRun: body.DryRun, Items: []wire.BulkItem{}}
-	stored, err := r.server.decideMany(r.ctx, w, bulk{
-		named: body.Filter.IDs,
-		check: func(ids []string) error { return r.checkNamed(ids, of) },
-		list:  func(string) ([]string, bool, error) { return r.bulkIDs(filter) },
+// retryMany retries many payments of one kind. Payouts and refunds have separate routes, and so separate keys.
+func (s *Server) retryMany(ctx context.Context, kind payout.Kind, in write, body wire.BulkRetry, render func(wire.BulkRetried) any,
+) (staff.Answer, error) {
+	out := wire.BulkRetried{BulkSum: wire.BulkSum{DryRun: body.DryRun}, Items: []wire.BulkItem{}}
+	return s.decideMany(ctx, in.Write, bulk{
+		named: body.Filter.IDs, check: func(ids []string) error { return s.checkNamed(ctx, ids, kindNames[kind]) },
+		list: func(string) ([]string, bool, error) {
+			return s.bulkIDs(ctx, paymentFilter(kind, body.Filter.PaymentFilter, in.now()))
+		},
 		decide: func(w staff.Write, id string) error {
-			item, amount, err := r.bulkItem(w, id, body.DryRun)
+			item, amount, err := s.bulkItem(ctx, w, id, body.DryRun)
 			if err != nil {
 				return err
 			}
@@ -134,10 +64,9 @@ func (r *request) retryMany(of bulkOf) (answer, error) {
 		},
 		render: func(more bool) any {
 			out.More = more
-			return of.answer(out)
+			return render(out)
 		},
 	})
-	return staffAnswer(stored, err, refuse(of.missing))
 }
 
 // Results of a bulk retry for one payout.
@@ -148,13 +77,13 @@ const (
 )
 
 // checkNamed refuses unknown ids.
-func (r *request) checkNamed(ids []string, of bulkOf) error {
-	ctx, cancel := context.WithTimeout(r.ctx, readTimeout)
+func (s *Server) checkNamed(ctx context.Context, ids []string, thing string) error {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	for i, id := range ids {
-		_, err := r.server.cfg.Store.Payment(ctx, id)
+		_, err := s.cfg.Store.Payment(ctx, id)
 		if errors.Is(err, packet.ErrNotFound) {
-			return invalidField(fmt.Sprintf("filter.%s[%d]", of.ids, i), faultFormat, "is not the id of "+of.one)
+			return invalidField(fmt.Sprintf("filter.%s_ids[%d]", thing, i), faultFormat, "is not the id of a "+thing)
 		}
 		if err != nil {
 			return err
@@ -163,19 +92,10 @@ func (r *request) checkNamed(ids []string, of bulkOf) error {
 	return nil
 }
 
-// checkID checks the form of an id.
-func (of bulkOf) checkID(s string) *fault {
-	parts, err := payout.Parse(s)
-	if err != nil || !isOf(parts.Kind, of.Kind) || parts.PaymentID != s {
-		return &fault{faultFormat, "must be the id of " + of.one}
-	}
-	return nil
-}
-
 // bulkIDs lists the selected payments: those that can be retried, unless the filter has a
 // status.
-func (r *request) bulkIDs(f staff.PaymentFilter) (ids []string, more bool, err error) {
-	ctx, cancel := context.WithTimeout(r.ctx, readTimeout)
+func (s *Server) bulkIDs(ctx context.Context, f staff.PaymentFilter) (ids []string, more bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	f.Limit = maxBulk + 1
 	statuses := []payout.Status{f.Status}
@@ -185,7 +105,7 @@ func (r *request) bulkIDs(f staff.PaymentFilter) (ids []string, more bool, err e
 	var rows []staff.PaymentRow
 	for _, status := range statuses {
 		f.Status = status
-		some, err := r.server.cfg.Store.Payments(ctx, f)
+		some, err := s.cfg.Store.Payments(ctx, f)
 		if err != nil {
 			return nil, false, err
 		}
@@ -202,18 +122,18 @@ func (r *request) bulkIDs(f staff.PaymentFilter) (ids []string, more bool, err e
 }
 
 // bulkItem decides about one payout, or returns what would be decided.
-func (r *request) bulkItem(w staff.Write, id string, dryRun bool) (wire.BulkItem, money.Fen, error) {
-	c := payout.DecisionRequest{Kind: payout.DecisionRetry, ApproveFrom: r.server.cfg.ApprovalAmount}
-	store := r.server.cfg.Store
-	d, err := store.Payment(r.ctx, id)
+func (s *Server) bulkItem(ctx context.Context, w staff.Write, id string, dryRun bool) (wire.BulkItem, money.Fen, error) {
+	c := payout.DecisionRequest{Kind: payout.DecisionRetry, ApproveFrom: s.cfg.ApprovalAmount}
+	store := s.cfg.Store
+	d, err := store.Payment(ctx, id)
 	if err != nil {
 		return wire.BulkItem{}, 0, err // it was listed before
 	}
-	v, refused := store.PreviewDecision(r.ctx, id, c)
+	v, refused := store.PreviewDecision(ctx, id, c)
 	if refused != nil && !refusedByState(refused) {
 		return wire.BulkItem{}, 0, refused
 	}
-	item := wire.BulkItem{ID: id, Result: bulkWould, OrderNo: textOrNull(v.OrderNo), SameOrderNo: v.SameOrderNo}
+	item := wire.BulkItem{ID: id, BulkResult: wire.BulkResult{Result: bulkWould, OrderNo: textOrNull(v.OrderNo), SameOrderNo: v.SameOrderNo}}
 	if d.Failure != nil {
 		item.Code = textOrNull(d.Failure.Code)
 	}
@@ -226,7 +146,7 @@ func (r *request) bulkItem(w staff.Write, id string, dryRun bool) (wire.BulkItem
 	if dryRun || v.NeedsEvidence {
 		return itemOrSkipped(item, refused), d.Amount, nil
 	}
-	item, err = r.bulkDecide(w, id, c, item)
+	item, err = s.bulkDecide(ctx, w, id, c, item)
 	return item, d.Amount, err
 }
 
@@ -238,9 +158,9 @@ func refusedByState(err error) bool {
 // bulkDecide decides about one payout, also when the preview refused it. There is one decision
 // per key and payout, whose item is stored, so that a repeated call decides nothing twice and
 // returns the same.
-func (r *request) bulkDecide(w staff.Write, id string, c payout.DecisionRequest, item wire.BulkItem) (wire.BulkItem, error) {
+func (s *Server) bulkDecide(ctx context.Context, w staff.Write, id string, c payout.DecisionRequest, item wire.BulkItem) (wire.BulkItem, error) {
 	w.Route += "/" + id
-	stored, err := r.server.cfg.Store.Decide(r.ctx, w, id, c, func(d *staff.Decision, _ staff.PaymentRow, refused error) (int, []byte) {
+	stored, err := s.cfg.Store.Decide(ctx, w, id, c, func(d *staff.Decision, _ staff.PaymentRow, refused error) (int, []byte) {
 		one := itemOrSkipped(item, refused)
 		if refused == nil {
 			if one.Result = bulkRetried; d.Status == payout.DecisionWaiting {
@@ -267,7 +187,7 @@ func itemOrSkipped(i wire.BulkItem, refused error) wire.BulkItem {
 	if refused == nil {
 		return i
 	}
-	return wire.BulkItem{ID: i.ID, Result: bulkSkipped, Code: textOrNull(string(skippedCode(refused))), OrderNo: textOrNull("")}
+	return wire.BulkItem{ID: i.ID, BulkResult: wire.BulkResult{Result: bulkSkipped, Code: textOrNull(string(skippedCode(refused)))}}
 }
 
 // skippedCode says why the state refuses a decision.

@@ -2,40 +2,37 @@ package api
 
 import (
 	"errors"
-	"net/http"
 
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
-
 	"hongbao/wire"
 )
 
 // getUnbooked answers for a payout that MySQL does not have: its claim may be acknowledged in
-// Redis, with a hand-off that waits for a worker or a run that waits for MySQL. An unknown
-// payout is refused with missing.
-func (r *request) getUnbooked(id string, missing error) (answer, error) {
+// Redis, with a hand-off that waits for a worker or a run that waits for MySQL.
+func (r *request) getUnbooked(id string) (*wire.PayoutDetail, error) {
 	c, err := r.claimOfShare(id)
 	if err != nil {
-		return answer{}, err
+		return nil, err
 	}
 	if c == nil {
-		return answer{}, missing
+		return nil, packet.ErrNotFound
 	}
 	view, err := r.server.cfg.Pool.View(r.ctx, c.PacketID)
 	if err != nil {
-		return answer{}, unavailable(err)
+		return nil, unavailable(err)
 	}
 	row := staff.PaymentRow{Payment: payout.Payment{ID: id, PacketID: c.PacketID, UserID: c.UserID, ShareIndex: c.ShareIndex, Amount: c.Amount,
 		Currency: packet.CurrencyCNY,
 		Status:   payout.StatusPending, Provider: view.Packet.PayoutProvider, CreatedAt: c.ClaimedAt, UpdatedAt: c.ClaimedAt}}
-	out := wire.PayoutDetail{Payout: r.server.renderPayout(row), Attempts: []wire.Attempt{},
-		Retry: wire.RetryPreview{Code: textOrNull(string(wire.CodeNotRetryable))}}
+	out := &wire.PayoutDetail{Payout: r.server.renderPayout(row)}
+	out.Attempts, out.Retry.Code = []wire.Attempt{}, textOrNull(string(wire.CodeNotRetryable))
 	out.Temporal = r.runsOf(out.Workflow.ID)
 	out.Timeline = append(redisEntries(payout.KindPayout, staff.Timeline{AcknowledgedAt: c.ClaimedAt}),
 		newTimelineEntry(payout.Event{At: c.ClaimedAt, Source: "redis", Event: payout.EventNotBooked}))
 	out.Timeline = sortByTime(append(out.Timeline, runEntries(out.Temporal)...))
-	return answer{status: http.StatusOK, body: out}, nil
+	return out, nil
 }
 
 // claimOfShare returns the claim in Redis whose payout has this id; nil: none. Shares are

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"time"
 
 	"hongbao/internal/money"
@@ -21,32 +20,21 @@ const (
 	proofPause = 150 * time.Millisecond
 )
 
-func getProof(r *request) (answer, error) {
-	id, err := r.packetID()
-	if err != nil {
-		return answer{}, err
+// getProof computes the proof until it is balanced, at most proofLooks times.
+func (s *Server) getProof(ctx context.Context, in *packetIn) (*wire.Proof, error) {
+	if _, err := in.owned(in.ID); err != nil {
+		return nil, err
 	}
-	if _, err := r.owned(id); err != nil {
-		return answer{}, err
-	}
-	return r.proofOf(id)
-}
-
-// proofOf computes the proof until it is balanced, at most proofLooks times.
-func (r *request) proofOf(id string) (answer, error) {
 	for look := 1; ; look++ {
-		p, err := r.server.prove(r.ctx, id, look)
-		if err != nil {
-			return answer{}, err
-		}
-		if p.Balanced || look == proofLooks {
-			return answer{status: http.StatusOK, body: p}, nil
+		p, err := s.prove(ctx, in.ID, look)
+		if err != nil || p.Balanced || look == proofLooks {
+			return &p, err
 		}
 		timer := time.NewTimer(proofPause)
 		select {
-		case <-r.ctx.Done():
+		case <-ctx.Done():
 			timer.Stop()
-			return answer{}, unavailable(r.ctx.Err())
+			return nil, unavailable(ctx.Err())
 		case <-timer.C:
 		}
 	}

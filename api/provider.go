@@ -1,9 +1,10 @@
 package api
 
 import (
+	"context"
 	"net/http"
-	"strings"
 
+	"hongbao/internal/packet"
 	"hongbao/internal/staff"
 	"hongbao/wire"
 )
@@ -19,41 +20,24 @@ func (s *Server) renderProvider(p staff.ProviderState) wire.PaymentProvider {
 	return out
 }
 
-func listProviders(r *request) (answer, error) {
-	q := readQuery(r)
-	if err := q.done(); err != nil {
-		return answer{}, err
-	}
-	state, err := r.server.cfg.Store.ProviderState(r.ctx, r.server.cfg.Provider.Name())
-	if err != nil {
-		return answer{}, err
-	}
-	return answer{status: http.StatusOK,
-		body: wire.List[wire.PaymentProvider]{Items: []wire.PaymentProvider{r.server.renderProvider(state)}}}, nil
+func (s *Server) listProviders(ctx context.Context, _ *struct{}) (*wire.List[wire.PaymentProvider], error) {
+	state, err := s.cfg.Store.ProviderState(ctx, s.cfg.Provider.Name())
+	return &wire.List[wire.PaymentProvider]{Items: []wire.PaymentProvider{s.renderProvider(state)}}, err
 }
 
-func holdProvider(r *request) (answer, error)    { return r.decideHold(true) }
-func releaseProvider(r *request) (answer, error) { return r.decideHold(false) }
+type providerIn struct {
+	write
+	Name string            `path:"name" of:"provider"`
+	Body wire.HoldDecision `in:"body"`
+}
 
-// decideHold places or releases a hold.
-func (r *request) decideHold(hold bool) (answer, error) {
-	reason, err := readReason(r.payload)
-	if err != nil {
-		return answer{}, err
+// holdProvider places or releases a hold.
+func holdProvider(hold bool) operation[providerIn, stored[wire.PaymentProvider]] {
+	return func(s *Server, ctx context.Context, in *providerIn) (*stored[wire.PaymentProvider], error) {
+		if in.Name != s.cfg.Provider.Name() {
+			return nil, packet.ErrNotFound
+		}
+		return storedAs[wire.PaymentProvider](s.cfg.Store.HoldProvider(ctx, in.Write, in.Name, hold,
+			func(p staff.ProviderState) (int, []byte) { return http.StatusOK, encodeBody(s.renderProvider(p)) }))
 	}
-	w, err := r.staffWrite(wire.HoldDecision(reason), reason.Reason)
-	if err != nil {
-		return answer{}, err
-	}
-	// An unknown provider in the path is not found.
-	name := r.c.Params("name")
-	if name != r.server.cfg.Provider.Name() {
-		return answer{}, noSuch("provider")
-	}
-	w.Route = r.c.Method() + " " + strings.Replace(r.route.path, "{name}", name, 1)
-	stored, err := r.server.cfg.Store.HoldProvider(r.ctx, w, strings.Clone(name), hold, func(p staff.ProviderState) (int, []byte) {
-		raw := encodeBody(r.server.renderProvider(p))
-		return http.StatusOK, raw
-	})
-	return staffAnswer(stored, err, noSuch("provider"))
 }

@@ -1,15 +1,10 @@
 package api
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"maps"
-	"net/http"
-	"net/url"
-	"time"
 
-	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
 	"hongbao/wire"
@@ -40,153 +35,46 @@ func checkDay(s string) *fault {
 	return nil
 }
 
+type reconcileIn struct {
+	write
+	Body wire.ReconcileRequest `in:"body"`
+}
+
+func (in *reconcileIn) check(o *object) {
+	p, now := in.server.cfg.Provider, in.now()
+	if payout.Day(in.Body.Date) > payout.DayOf(now, p.Zone()) {
+		o.fault("date", fault{faultRange, "must not be after today in the time zone of the provider's statement"})
+	}
+	if in.Body.Provider = cmp.Or(in.Body.Provider, p.Name()); in.Body.Provider != p.Name() {
+		o.fault("provider", fault{faultEnum, "is not a provider"})
+	}
+}
+
 // startReconciliation records the request; the worker carries it out.
-func startReconciliation(r *request) (answer, error) {
-	body, err := r.readReconcile()
-	if err != nil {
-		return answer{}, err
+func (s *Server) startReconciliation(ctx context.Context, in *reconcileIn) (*stored[wire.Reconciliation], error) {
+	day := payout.Day(in.Body.Date)
+	if day == "" { // not stored with the key: the default changes every day
+		day = payout.DayOf(in.now(), s.cfg.Provider.Zone())
 	}
-	w, err := r.staffWrite(body, body.Reason)
-	if err != nil {
-		return answer{}, err
-	}
-	w.Route = r.c.Method() + " " + r.route.path
-	if body.Date == "" { // not stored with the key: the default changes every day
-		body.Date = wire.Date(payout.DayOf(r.server.cfg.Now(), r.server.cfg.Provider.Zone()))
-	}
-	stored, err := r.server.cfg.Store.RequestReconciliation(r.ctx, w, body.Provider, payout.Day(body.Date),
-		func(one staff.Reconciliation) (int, []byte) {
-			return accepted(r.server.renderReconciliation(one))
-		})
-	return staffAnswer(stored, err, noSuch("reconciliation"))
+	return storedAs[wire.Reconciliation](s.cfg.Store.RequestReconciliation(ctx, in.Write, in.Body.Provider, day,
+		func(one staff.Reconciliation) (int, []byte) { return accepted(s.renderReconciliation(one)) }))
 }
 
-func (r *request) readReconcile() (wire.ReconcileRequest, error) {
-	o, err := readOptional(r.payload)
-	if err != nil {
-		return wire.ReconcileRequest{}, err
-	}
-	p := r.server.cfg.Provider
-	day := o.text("date", false, func(s string) *fault {
-		if f := checkDay(s); f != nil {
-			return f
-		}
-		if payout.Day(s) > payout.DayOf(r.server.cfg.Now(), p.Zone()) {
-			return &fault{faultRange, "must not be after today in the time zone of the provider's statement"}
-		}
-		return nil
-	})
-	name := o.text("provider", false, func(s string) *fault {
-		if s != p.Name() {
-			return &fault{faultEnum, "is not a provider"}
-		}
-		return nil
-	})
-	reason := o.text("reason", false, checkReason)
-	return wire.ReconcileRequest{Date: wire.Date(valueOr(day, "")), Provider: valueOr(name, p.Name()), Reason: valueOr(reason, "")}, o.done()
+// reconciliations is the list of reconciliations.
+var reconciliations = listing[wire.ReconciliationFilter, wire.Reconciliation]{"reconciliations", "reconciliation",
+	func(s *Server, ctx context.Context, a selection[wire.ReconciliationFilter]) ([]wire.Reconciliation, *position, error) {
+		rows, err := s.cfg.Store.Reconciliations(ctx, staff.ReconciliationFilter{Provider: a.filter.Provider, Day: payout.Day(a.filter.Date),
+			Status: staff.ReconciliationStatus(a.filter.Status), AfterTime: a.after.At, AfterID: a.after.ID, Limit: a.limit + 1})
+		return cut(rows, err, a.limit, func(k staff.Reconciliation) position { return position{k.CreatedAt, k.ID} },
+			s.renderReconciliation)
+	}}
+
+type reconciliationIn struct {
+	ID string `path:"id" of:"reconciliation"`
 }
 
-// listCursor is the last item of a page, with the filters of its list.
-type listCursor struct {
-	Filters map[string]string `json:"f"`
-	To      time.Time         `json:"to,omitzero"`
-	At      time.Time         `json:"at"`
-	ID      string            `json:"id"`
-}
-
-func readReconciliationFilter(q *query) staff.ReconciliationFilter {
-	f := staff.ReconciliationFilter{Provider: q.text("provider", checkCode), Day: payout.Day(q.text("date", checkDay))}
-	f.Status = staff.ReconciliationStatus(q.text("status", func(s string) *fault {
-		for _, known := range reconciliationStatuses {
-			if s == string(known) {
-				return nil
-			}
-		}
-		return &fault{faultEnum, "is not a status of reconciliations"}
-	}))
-	return f
-}
-
-// continueList parses the cursor of a list and applies its filters with read. The client may
-// repeat but not change the filters.
-func continueList(text string, given map[string]string, read func(*query)) (listCursor, error) {
-	var c listCursor
-	if decodeCursor(text, &c) != nil || c.ID == "" || !inMySQLRange(c.At) || !c.To.IsZero() && !inMySQLRange(c.To) || len(given) > 0 &&
-		!maps.Equal(given, c.Filters) {
-		return c, badCursor()
-	}
-	q := filtersOf(c.Filters)
-	if read(q); q.done() != nil {
-		return c, badCursor()
-	}
-	return c, nil
-}
-
-// pageOf renders the rows of a page and the cursor of the next one. rows has one row more than
-// the page if there are more; place returns the position of a row.
-func pageOf[R, I any](rows []R, limit int, place func(R) listCursor, render func(R) I) (items []I, next *string) {
-	if len(rows) > limit {
-		rows = rows[:limit]
-		next = encodeCursor(place(rows[limit-1]))
-	}
-	items = make([]I, len(rows))
-	for i, row := range rows {
-		items[i] = render(row)
-	}
-	return items, next
-}
-
-// readList reads the parameters of a list: its filter, from the cursor if there is one, the
-// given filters, the position and the page size.
-func readList[F any](r *request, read func(*query) F) (filter F, given map[string]string, after listCursor, limit int, err error) {
-	q := readQuery(r)
-	filter = read(q)
-	given = q.given()
-	limit, text := q.page()
-	if err := q.done(); err != nil {
-		return filter, nil, after, 0, err
-	}
-	if text != "" {
-		if after, err = continueList(text, given, func(q *query) { filter = read(q) }); err != nil {
-			return filter, nil, after, 0, err
-		}
-		given = after.Filters
-	}
-	return filter, given, after, limit, nil
-}
-
-func listReconciliations(r *request) (answer, error) {
-	filter, given, after, limit, err := readList(r, readReconciliationFilter)
-	if err != nil {
-		return answer{}, err
-	}
-	filter.AfterTime, filter.AfterID, filter.Limit = after.At, after.ID, limit+1
-	ctx, cancel := context.WithTimeout(r.ctx, readTimeout)
-	defer cancel()
-	rows, err := r.server.cfg.Store.Reconciliations(ctx, filter)
-	if err != nil {
-		return answer{}, err
-	}
-	var page wire.List[wire.Reconciliation]
-	page.Items, page.NextCursor = pageOf(rows, limit, func(k staff.Reconciliation) listCursor {
-		return listCursor{Filters: given, At: k.CreatedAt, ID: k.ID}
-	}, r.server.renderReconciliation)
-	return answer{status: http.StatusOK, body: page}, nil
-}
-
-func getReconciliation(r *request) (answer, error) {
-	id, err := url.PathUnescape(r.c.Params("id"))
-	if err != nil {
-		return answer{}, noSuch("reconciliation")
-	}
-	ctx, cancel := context.WithTimeout(r.ctx, readTimeout)
-	defer cancel()
-	one, err := r.server.cfg.Store.Reconciliation(ctx, id)
-	if errors.Is(err, packet.ErrNotFound) {
-		return answer{}, noSuch("reconciliation")
-	}
-	if err != nil {
-		return answer{}, err
-	}
-	return answer{status: http.StatusOK, body: r.server.renderReconciliation(one)}, nil
+func (s *Server) getReconciliation(ctx context.Context, in *reconciliationIn) (*wire.Reconciliation, error) {
+	one, err := s.cfg.Store.Reconciliation(ctx, in.ID)
+	out := s.renderReconciliation(one)
+	return &out, err
 }

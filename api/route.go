@@ -26,6 +26,7 @@ type route struct {
 	params   []param
 	body     any           // zero value of the request's type; nil: the body has no members
 	optional bool          // the body is optional
+	payment  string        // payout or refund, of an operation about both
 	maxBody  int           // bytes; 0: bodyLimit
 	limit    time.Duration // of the work of an operation; 0: that of every request
 	answers  []reply
@@ -108,8 +109,7 @@ func typeOf[T any]() reflect.Type { return reflect.TypeFor[T]() }
 // routes returns the table. Handlers get everything from the request, so it is the same for
 // every server.
 func routes() []*route {
-	return slices.Concat(packetRoutes(), claimRoutes(), userRoutes(), campaignRoutes(), staffCampaignRoutes(), staffRoutes(),
-		decisionRoutes(), conflictRoutes(), approvalListRoutes(), auditRoutes(), refundRoutes(), staffPacketRoutes(), providerRoutes(),
-		holdRoutes(), reconciliationRoutes(), breakRoutes(), closeRoutes(), exportRoutes(), keyRoutes(), ticketKeyRoutes(), platformRoutes(),
-		documentRoutes())
+	return slices.Concat(packetRoutes(), claimRoutes(), userRoutes(), campaignRoutes(), staffCampaignRoutes(), overviewRoutes(),
+		payoutRoutes(), refundRoutes(), approvalRoutes(), auditRoutes(), staffPacketRoutes(), providerRoutes(), holdRoutes(),
+		reconciliationRoutes(), closeRoutes(), exportRoutes(), keyRoutes(), platformRoutes(), documentRoutes())
 }

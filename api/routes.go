@@ -26,7 +26,6 @@ var (
 	cursorParam       = param{in: "query", name: "cursor", schema: "", about: "next_cursor of the previous page. It keeps filters and order."}
 	packetStatusParam = param{in: "query", name: "status", schema: wire.PacketStatus(""), example: string(packet.StatusOpen),
 		about: "Packets in this status now."}
-	paging   = []param{limitParam, cursorParam}
 	replayed = param{in: "header", name: headerReplayed, schema: "", example: "true", about: "true when this is a repeat of the first " +
 		"answer; absent otherwise."}
 )
@@ -69,28 +68,21 @@ func packetRoutes() []*route {
 			answers:  []reply{{status: http.StatusOK, about: "The current packet.", body: wire.Packet{}}},
 			problems: []wire.Code{wire.CodePacketNotFound}, handle: getPacket,
 		},
-		{
-			id: "closePacket", method: http.MethodPost, path: wire.PathPackets + "/{id}/close", listener: listenPublic, realm: realmApp,
-			tag:     "packets",
-			summary: "Recall a packet",
+		post(route{
+			id: "closePacket", path: wire.PathPackets + "/{id}/close", tag: "packets", summary: "Recall a packet",
 			about: "Ends the packet: no share can be grabbed any more, and the unclaimed amount is refunded to the sender. The " +
 				"request can be repeated. A packet that has ended does not change. The body is optional: omit it or send an " +
 				"empty object.",
-			params: []param{packetParam}, body: wire.NoMembers{}, optional: true,
-			answers: []reply{{status: http.StatusAccepted, about: "The packet is being closed; no further request is needed.",
-				body: wire.Packet{}}},
-			problems: []wire.Code{wire.CodePacketNotFound, wire.CodeNotOpenYet}, handle: closePacket,
-		},
-		{
-			id: "getProof", method: http.MethodGet, path: wire.PathPackets + "/{id}/proof", listener: listenPublic, realm: realmApp, tag: "packets",
-			summary: "Prove where the money of a packet is",
+			optional: true, answers: accepts("The packet is being closed; no further request is needed."),
+			problems: []wire.Code{wire.CodeNotOpenYet},
+		}, (*Server).closePacket),
+		get(route{
+			id: "getProof", path: wire.PathPackets + "/{id}/proof", tag: "packets", summary: "Prove where the money of a packet is",
 			about: "Compares the ledger with Redis (while it has the pool) and with the provider. total = paid + owed + " +
 				"remaining + refunding + refunded holds at every moment. in_flight is what running steps explain; anything else " +
 				"is listed as a difference.",
-			params:   []param{packetParam},
-			answers:  []reply{{status: http.StatusOK, about: "The proof.", body: wire.Proof{}}},
-			problems: []wire.Code{wire.CodePacketNotFound}, handle: getProof,
-		},
+			limit: requestTimeout, answers: ok("The proof."),
+		}, (*Server).getProof),
 	}
 }
 
@@ -169,68 +161,28 @@ func userRoutes() []*route {
 	}
 }
 
-func staffRoutes() []*route {
+func overviewRoutes() []*route {
+	const tag = "staff overview"
 	return []*route{
-		{
-			id: "listPayouts", method: http.MethodGet, path: wire.PathPayouts, listener: listenStaff, realm: realmStaff, tag: "staff payouts",
-			summary: "List payouts",
-			about:   "Newest first. Filters are combined with AND.",
-			params:  append(paymentFilters("Payouts"), limitParam, cursorParam),
-			answers: []reply{{status: http.StatusOK, about: "A page of payouts.", body: wire.List[wire.Payout]{}}},
-			handle:  listPayouts,
-		},
-		{
-			id: "sumPayouts", method: http.MethodGet, path: wire.PathPayouts + "/sum", listener: listenStaff, realm: realmStaff,
-			tag:     "staff payouts",
-			summary: "Count and sum payouts",
-			about:   "Covers the payouts that the list returns for the same filters; of more than 10,000, the newest 10,000.",
-			params:  paymentFilters("Payouts"),
-			answers: []reply{{status: http.StatusOK, about: "Count and sum.", body: wire.PaymentSum{}}},
-			handle:  sumPayouts,
-		},
-		{
-			id: "getPayoutStatuses", method: http.MethodGet, path: wire.PathPayouts + "/statuses", listener: listenStaff, realm: realmStaff,
-			tag: "staff payouts", summary: "Get the statuses of several payouts",
-			about:   "Returns the statuses of recorded payouts from MySQL in one read. Use it to poll many payouts.",
-			params:  []param{payoutIDsParam},
-			answers: []reply{{status: http.StatusOK, about: "The statuses.", body: wire.PayoutStatuses{}}},
-			handle:  getPayoutStatuses,
-		},
-		{
-			id: "getOverview", method: http.MethodGet, path: wire.PathOverview, listener: listenStaff, realm: realmStaff, tag: "staff overview",
-			summary: "Get the balances and the open work",
+		get(route{
+			id: "getOverview", path: wire.PathOverview, tag: tag, summary: "Get the balances and the open work",
 			about: "Returns the ledger over all packets, unfinished payments by kind and status, open breaks, and decisions " +
 				"that wait for a second person.",
-			answers: []reply{{status: http.StatusOK, about: "The overview.", body: wire.Overview{}}},
-			handle:  getOverview,
-		},
-		{
-			id: "getActivity", method: http.MethodGet, path: wire.PathActivity, listener: listenStaff, realm: realmStaff, tag: "staff overview",
-			summary: "Get grabs and payouts per minute",
+			limit: listTimeout, answers: ok("The overview."),
+		}, (*Server).getOverview),
+		get(route{
+			id: "getActivity", path: wire.PathActivity, tag: tag, summary: "Get grabs and payouts per minute",
 			about: "Counts what was recorded in each of the last 60 minutes, by MySQL's clock. A worker records a grab right " +
 				"after it was won.",
-			answers: []reply{{status: http.StatusOK, about: "The last hour.", body: wire.Activity{}}},
-			handle:  getActivity,
-		},
-		{
-			id: "getHealth", method: http.MethodGet, path: wire.PathHealth, listener: listenStaff, realm: realmStaff, tag: "staff overview",
-			summary: "Get the health of every part",
+			limit: listTimeout, answers: ok("The last hour."),
+		}, (*Server).getActivity),
+		get(route{
+			id: "getHealth", path: wire.PathHealth, tag: tag, summary: "Get the health of every part",
 			about: "Applies the limits of /readyz, the metrics and `hongbao doctor` and returns one status per part. It answers " +
 				"also while MySQL, Redis or Temporal is unavailable; figures are up to five seconds old. The audit chain is " +
 				"verified in steps, completely about once an hour.",
-			answers: []reply{{status: http.StatusOK, about: "Each part.", body: wire.Health{}}},
-			handle:  getHealth,
-		},
-		{
-			id: "getPayout", method: http.MethodGet, path: wire.PathPayouts + "/{id}", listener: listenStaff, realm: realmStaff,
-			tag:     "staff payouts",
-			summary: "Get a payout with its attempts and timeline",
-			about: "An acknowledged claim that is not recorded in MySQL yet is returned as pending, with the data of Redis. No " +
-				"decision about it is possible before it is recorded.",
-			params:   []param{payoutParam},
-			answers:  []reply{{status: http.StatusOK, about: "The payout.", body: wire.PayoutDetail{}}},
-			problems: []wire.Code{wire.CodePayoutNotFound}, handle: getPayout,
-		},
+			limit: requestTimeout, answers: ok("Each part."),
+		}, (*Server).getHealth),
 	}
 }
 

@@ -1,154 +1,152 @@
 package api
 
 import (
-	"net/http"
-
 	"hongbao/internal/access"
 	"hongbao/internal/payout"
 	"hongbao/wire"
 )
 
-// approvalFilters returns the filters that every form of the list of decisions shares.
-func approvalFilters() []param {
-	return []param{
-		{in: "query", name: "status", schema: payout.DecisionStatus(""), example: string(payout.DecisionWaiting),
-			about: "Decisions in this status."},
-		{in: "query", name: "payment_id", schema: "", example: "p3q5k9v0c1m7e2u8h4r6t0003", about: "Decisions about this payout or refund."},
-		{in: "query", name: "by_others", schema: true, example: true, about: "true: only decisions of other people, thus of the waiting " +
-			"ones those that the caller may approve or reject. false: all, the default."},
-	}
-}
-
-var approvalParam = param{in: "path", name: "id", required: true, schema: "", example: "aKQ3X7M2P5R6T4V2W3Y7Z5B6CD",
-	about: "The approval's id."}
-
 // finance is the role that decides about money.
 var finance = []access.Role{access.RoleFinance}
 
-// decisionRoute is a route by which finance decides about the thing that with names.
-func decisionRoute(id, path, summary, about string, with param, body, answered any, missing wire.Code,
-	handle func(*request) (answer, error),
-) *route {
-	return &route{
-		id: id, method: http.MethodPost, path: path, listener: listenStaff, realm: realmStaff, roles: finance,
-		tag: "staff decisions", summary: summary, about: about, params: []param{with, keyParam}, body: body,
-		answers:  []reply{{status: http.StatusAccepted, about: "The decision is recorded.", body: answered, headers: []param{replayed}}},
-		problems: []wire.Code{wire.CodeKeyRequired, missing, wire.CodeNotRetryable, wire.CodeDecisionPending, wire.CodeHeld, wire.CodeKeyReused},
-		handle:   handle,
-	}
+// decisionRoute makes a route by which finance decides.
+func decisionRoute[In, Out any](r route, do operation[In, Out]) *route {
+	r.roles, r.tag, r.answers = finance, "staff decisions", accepts("The decision is recorded.")
+	r.problems = append(r.problems, wire.CodeNotRetryable, wire.CodeDecisionPending, wire.CodeHeld)
+	return post(r, do)
 }
 
-// decisionRoutes returns the routes with which finance decides about payouts and refunds.
-func decisionRoutes() []*route {
-	post := decisionRoute
-	approve := post("approve", wire.PathApprovals+"/{id}/approve", "Approve a decision of another person",
-		"The person who decided is refused with 403. The state is checked again. 409 not_retryable: the state no longer permits the "+
-			"decision; the decision ends. 409 decision_changed: the decision would no longer do what was shown when it was made; nothing moves "+
-			"and it continues to wait.",
-		approvalParam, wire.Reason{}, wire.Answered{}, wire.CodeNotFound, answerApproval(true))
-	approve.problems = append(approve.problems, wire.CodeDecisionChanged)
+// approvalRoutes returns the routes of decisions that need a second person.
+func approvalRoutes() []*route {
+	const tag = "staff decisions"
 	return []*route{
-		approve,
-		post("retryPayout", wire.PathPayouts+"/{id}/retry", "Retry a payout",
-			"Pays a failed or returned payout again. Every earlier order number is queried before anything is sent. From the approval amount "+
-				"on, a second person has to approve: then approval is set and nothing has moved yet. A payout that is not final can be retried "+
-				"after the provider's memory of its order number ends, with evidence, always with a second person and with a new order number. "+
-				"Both give the earlier numbers up on the last answer that they were shown; after another answer the payout is unknown again. "+
-				"409 not_retryable also while the recipient has the money of one of the order numbers.",
-			payoutParam, wire.Retry{}, wire.Decided{}, wire.CodePayoutNotFound, decide(payout.DecisionRetry, payout.KindPayout)),
-		post("cancelPayout", wire.PathPayouts+"/{id}/cancel", "Cancel a payout",
-			"Returns the amount of a failed or returned payout to its sender, always with a second person. After the approval every order "+
-				"number is queried. When none has moved money, the payout is cancelled and refunded to the sender. Until then the payout keeps its "+
-				"status and the decision is open, and withdrawCancel ends it.",
-			payoutParam, wire.Reason{}, wire.Decided{}, wire.CodePayoutNotFound, decide(payout.DecisionCancel, payout.KindPayout)),
-		post("withdrawCancel", wire.PathPayouts+"/{id}/withdraw", "Withdraw the open cancel of a payout",
-			"Ends a cancel that is open, for example because the provider answers \"in progress\" for ever. Any person of finance can withdraw "+
-				"it, under holds too. The payout keeps its status, nothing has moved, and another decision can be made at once; the next retry "+
-				"needs a second person at any amount. 409 not_retryable: no cancel is open. A decision that waits for a second person is "+
-				"withdrawn with the operation withdraw.",
-			payoutParam, wire.Reason{}, wire.Decided{}, wire.CodePayoutNotFound, withdrawCancel(payout.KindPayout)),
-		post("markPayoutPaid", wire.PathPayouts+"/{id}/mark-paid", "Mark a payout as paid by other means",
-			"Records evidence of a payment outside the provider, always with a second person. It applies to failed and returned payouts. A "+
-				"payout that is not final can be marked after the provider's memory of its order number ends, and an unknown one when money moved "+
-				"under an earlier number; nothing is sent afterwards. A success that the provider reports later becomes a break.",
-			payoutParam, wire.MarkPaid{}, wire.Decided{}, wire.CodePayoutNotFound, decide(payout.DecisionMarkPaid, payout.KindPayout)),
-		post("askPayout", wire.PathPayouts+"/{id}/ask", "Query the provider about a payout",
-			"Queries every order number of the payout and records the answers. It sends nothing. It is possible in every status, once an order "+
-				"number was sent.",
-			payoutParam, wire.Reason{}, wire.Decided{}, wire.CodePayoutNotFound, decide(payout.DecisionQuery, payout.KindPayout)),
-		post("retryRefund", wire.PathRefunds+"/{id}/retry", "Retry a refund", "Works like the retry of a payout.",
-			refundParam, wire.Retry{}, wire.DecidedRefund{}, wire.CodeRefundNotFound, decide(payout.DecisionRetry, payout.KindRefund)),
-		post("cancelRefund", wire.PathRefunds+"/{id}/cancel", "Cancel a refund",
-			"Gives up a refund that its sender must not get, always with a second person: the provider has returned the charge of the packet, "+
-				"or the cancelled payout has reached its recipient after all. It applies to pending, failed and returned refunds, also held ones. "+
-				"Every order number is queried before it takes effect. Any other refund is refused with 409 not_retryable.",
-			refundParam, wire.Reason{}, wire.DecidedRefund{}, wire.CodeRefundNotFound, decide(payout.DecisionCancel, payout.KindRefund)),
-		post("withdrawRefundCancel", wire.PathRefunds+"/{id}/withdraw", "Withdraw the open cancel of a refund",
-			"Works like that of a payout. The refund goes on.",
-			refundParam, wire.Reason{}, wire.DecidedRefund{}, wire.CodeRefundNotFound, withdrawCancel(payout.KindRefund)),
-		post("markRefundPaid", wire.PathRefunds+"/{id}/mark-paid", "Mark a refund as made by other means",
-			"Works like the mark-paid of a payout.",
-			refundParam, wire.MarkPaid{}, wire.DecidedRefund{}, wire.CodeRefundNotFound, decide(payout.DecisionMarkPaid, payout.KindRefund)),
-		post("reject", wire.PathApprovals+"/{id}/reject", "Reject a decision of another person",
-			"Ends the decision; nothing moves. The person who "+
-				"decided is refused with 403.",
-			approvalParam, wire.Reason{}, wire.Answered{}, wire.CodeNotFound, answerApproval(false)),
-		post("withdraw", wire.PathApprovals+"/{id}/withdraw", "Withdraw one's own decision",
-			"Ends one's own decision while it waits; nothing moves, and another decision can be made at once. Other people are refused with "+
+		get(route{
+			id: "listApprovals", path: wire.PathApprovals, tag: tag, summary: "List decisions that need a second person",
+			about: "Newest first.", answers: ok("A page of approvals."),
+		}, approvals.page()),
+		get(route{
+			id: "sumApprovals", path: wire.PathApprovals + "/sum", tag: tag, summary: "Count and sum decisions that need a second person",
+			about: "Covers the decisions that the list returns for the same filters, up to 10,000 of the status, decisions without a second " +
+				"person included in that limit. The amounts " +
+				"are those of the payouts and refunds; two decisions about one payment count twice.",
+			limit: listTimeout, answers: ok("Count and sum."),
+		}, (*Server).sumApprovals),
+		decisionRoute(route{
+			id: "approve", path: wire.PathApprovals + "/{id}/approve", summary: "Approve a decision of another person",
+			about: "The person who decided is refused with 403. The state is checked again. 409 not_retryable: the state no longer permits the " +
+				"decision; the decision ends. 409 decision_changed: the decision would no longer do what was shown when it was made; nothing moves " +
+				"and it continues to wait.",
+			problems: []wire.Code{wire.CodeDecisionChanged},
+		}, answerApproval(true)),
+		decisionRoute(route{
+			id: "reject", path: wire.PathApprovals + "/{id}/reject", summary: "Reject a decision of another person",
+			about: "Ends the decision; nothing moves. The person who decided is refused with 403.",
+		}, answerApproval(false)),
+		decisionRoute(route{
+			id: "withdraw", path: wire.PathApprovals + "/{id}/withdraw", summary: "Withdraw one's own decision",
+			about: "Ends one's own decision while it waits; nothing moves, and another decision can be made at once. Other people are refused with " +
 				"403. After an approval or rejection the answer is 409.",
-			approvalParam, wire.Reason{}, wire.Answered{}, wire.CodeNotFound, withdrawApproval()),
-		bulkRetryRoute(finance),
-	}
-}
-
-// conflictRoutes returns the routes with which finance decides about many share conflicts.
-func conflictRoutes() []*route {
-	return []*route{
+		}, (*Server).withdrawApproval),
 		conflictRoute("honour", "Honour many share conflicts", "Pays the acknowledged amount of each with the money of the house."),
 		conflictRoute("void", "Void many share conflicts", "Ends each without paying anything, for example because its user has another "+
 			"claim of the packet."),
 	}
 }
 
-// approvalListRoutes returns the routes that list decisions with a second person.
-func approvalListRoutes() []*route {
-	return []*route{
-		{
-			id: "listApprovals", method: http.MethodGet, path: wire.PathApprovals, listener: listenStaff, realm: realmStaff,
-			tag:     "staff decisions",
-			summary: "List decisions that need a second person",
-			about:   "Newest first.",
-			params:  append(approvalFilters(), limitParam, cursorParam),
-			answers: []reply{{status: http.StatusOK, about: "A page of approvals.", body: wire.List[wire.ApprovalItem]{}}},
-			handle:  listApprovals,
-		},
-		{
-			id: "sumApprovals", method: http.MethodGet, path: wire.PathApprovals + "/sum", listener: listenStaff, realm: realmStaff,
-			tag:     "staff decisions",
-			summary: "Count and sum decisions that need a second person",
-			about: "Covers the decisions that the list returns for the same filters, up to 10,000 of the status, decisions without a second " +
-				"person included in that limit. The amounts " +
-				"are those of the payouts and refunds; two decisions about one payment count twice.",
-			params:  approvalFilters(),
-			answers: []reply{{status: http.StatusOK, about: "Count and sum.", body: wire.ListSum{}}},
-			handle:  sumApprovals,
-		},
-	}
+// payoutRoutes returns the routes to read payouts and to decide about them.
+func payoutRoutes() []*route {
+	const path, payment, tag = wire.PathPayouts, "payout", "staff payouts"
+	return append(payoutResource.routes(""),
+		get(route{
+			id: "getPayoutStatuses", path: path + "/statuses", tag: tag, summary: "Get the statuses of several payouts",
+			about:   "Returns the statuses of recorded payouts from MySQL in one read. Use it to poll many payouts.",
+			answers: ok("The statuses."),
+		}, (*Server).getPayoutStatuses),
+		get(route{
+			id: "getPayout", path: path + "/{id}", tag: tag, summary: "Get a payout with its attempts and timeline",
+			about: "An acknowledged claim that is not recorded in MySQL yet is returned as pending, with the data of Redis. No " +
+				"decision about it is possible before it is recorded.",
+			limit: requestTimeout, answers: ok("The payout."),
+		}, (*Server).getPayout),
+		decisionRoute(route{
+			id: "retryPayout", path: path + "/{id}/retry", payment: payment, summary: "Retry a payout",
+			about: "Pays a failed or returned payout again. Every earlier order number is queried before anything is sent. From the approval amount " +
+				"on, a second person has to approve: then approval is set and nothing has moved yet. A payout that is not final can be retried " +
+				"after the provider's memory of its order number ends, with evidence, always with a second person and with a new order number. " +
+				"Both give the earlier numbers up on the last answer that they were shown; after another answer the payout is unknown again. " +
+				"409 not_retryable also while the recipient has the money of one of the order numbers.",
+		}, decide[wire.Retry, wire.Decided](payout.DecisionRetry)),
+		decisionRoute(route{
+			id: "cancelPayout", path: path + "/{id}/cancel", payment: payment, summary: "Cancel a payout",
+			about: "Returns the amount of a failed or returned payout to its sender, always with a second person. After the approval every order " +
+				"number is queried. When none has moved money, the payout is cancelled and refunded to the sender. Until then the payout keeps its " +
+				"status and the decision is open, and withdrawCancel ends it.",
+		}, decide[wire.Reason, wire.Decided](payout.DecisionCancel)),
+		decisionRoute(route{
+			id: "withdrawCancel", path: path + "/{id}/withdraw", payment: payment, summary: "Withdraw the open cancel of a payout",
+			about: "Ends a cancel that is open, for example because the provider answers \"in progress\" for ever. Any person of finance can withdraw " +
+				"it, under holds too. The payout keeps its status, nothing has moved, and another decision can be made at once; the next retry " +
+				"needs a second person at any amount. 409 not_retryable: no cancel is open. A decision that waits for a second person is " +
+				"withdrawn with the operation withdraw.",
+		}, withdrawCancel[wire.Decided]),
+		decisionRoute(route{
+			id: "markPayoutPaid", path: path + "/{id}/mark-paid", payment: payment, summary: "Mark a payout as paid by other means",
+			about: "Records evidence of a payment outside the provider, always with a second person. It applies to failed and returned payouts. A " +
+				"payout that is not final can be marked after the provider's memory of its order number ends, and an unknown one when money moved " +
+				"under an earlier number; nothing is sent afterwards. A success that the provider reports later becomes a break.",
+		}, decide[wire.MarkPaid, wire.Decided](payout.DecisionMarkPaid)),
+		decisionRoute(route{
+			id: "askPayout", path: path + "/{id}/ask", payment: payment, summary: "Query the provider about a payout",
+			about: "Queries every order number of the payout and records the answers. It sends nothing. It is possible in every status, once an order " +
+				"number was sent.",
+		}, decide[wire.Reason, wire.Decided](payout.DecisionQuery)),
+		post(route{
+			id: "retryPayouts", path: path + "/retry", roles: finance, tag: "staff decisions", summary: "Retry many payouts",
+			about: "Decides about at most 200 payouts per call, the newest that match. Each is decided as by its own retry. A " +
+				"key decides about a payout once, also when the call is repeated. dry_run is true by default.",
+			answers:  ok("The result for each payout; of a dry run, what would be done."),
+			problems: []wire.Code{wire.CodeRequestInProgress},
+		}, (*Server).retryPayouts))
 }
 
-// bulkRetryRoute returns the route of the bulk retry of payouts.
-func bulkRetryRoute(finance []access.Role) *route {
-	return &route{
-		id: "retryPayouts", method: http.MethodPost, path: wire.PathPayouts + "/retry", listener: listenStaff, realm: realmStaff, roles: finance,
-		tag: "staff decisions", summary: "Retry many payouts",
-		about: "Decides about at most 200 payouts per call, the newest that match. Each is decided as by its own retry. A " +
-			"key decides about a payout once, also when the call is repeated. dry_run is true by default.",
-		params: []param{keyParam}, body: wire.BulkRetry{},
-		answers: []reply{{status: http.StatusOK, about: "The result for each payout; of a dry run, what would be " +
-			"done.", body: wire.BulkRetried{}, headers: []param{replayed}}},
-		problems: []wire.Code{wire.CodeKeyRequired, wire.CodeRequestInProgress, wire.CodeKeyReused},
-		handle:   retryMany(bulkPayouts),
-	}
+// refundRoutes returns the routes to read refunds and to decide about them.
+func refundRoutes() []*route {
+	const path, payment, tag = wire.PathRefunds, "refund", "staff refunds"
+	return append(refundResource.routes("Remainders and cancelled payouts that go back to the senders. "),
+		get(route{
+			id: "getRefundStatuses", path: path + "/statuses", tag: tag, summary: "Get the statuses of several refunds",
+			about:   "Returns the statuses from MySQL in one read. Use it to follow a bulk retry.",
+			answers: ok("The statuses."),
+		}, (*Server).getRefundStatuses),
+		get(route{
+			id: "getRefund", path: path + "/{id}", tag: tag, summary: "Get a refund with its attempts and timeline",
+			about: "Returns the refund with every attempt and the merged history of its events.",
+			limit: requestTimeout, answers: ok("The refund."),
+		}, (*Server).getRefund),
+		decisionRoute(route{
+			id: "retryRefund", path: path + "/{id}/retry", payment: payment, summary: "Retry a refund",
+			about: "Works like the retry of a payout.",
+		}, decide[wire.Retry, wire.DecidedRefund](payout.DecisionRetry)),
+		decisionRoute(route{
+			id: "cancelRefund", path: path + "/{id}/cancel", payment: payment, summary: "Cancel a refund",
+			about: "Gives up a refund that its sender must not get, always with a second person: the provider has returned the charge of the packet, " +
+				"or the cancelled payout has reached its recipient after all. It applies to pending, failed and returned refunds, also held ones. " +
+				"Every order number is queried before it takes effect. Any other refund is refused with 409 not_retryable.",
+		}, decide[wire.Reason, wire.DecidedRefund](payout.DecisionCancel)),
+		decisionRoute(route{
+			id: "withdrawRefundCancel", path: path + "/{id}/withdraw", payment: payment, summary: "Withdraw the open cancel of a refund",
+			about: "Works like that of a payout. The refund goes on.",
+		}, withdrawCancel[wire.DecidedRefund]),
+		decisionRoute(route{
+			id: "markRefundPaid", path: path + "/{id}/mark-paid", payment: payment, summary: "Mark a refund as made by other means",
+			about: "Works like the mark-paid of a payout.",
+		}, decide[wire.MarkPaid, wire.DecidedRefund](payout.DecisionMarkPaid)),
+		post(route{
+			id: "retryRefunds", path: path + "/retry", roles: finance, tag: "staff decisions", summary: "Retry many refunds",
+			about:    "Works like the bulk retry of payouts.",
+			answers:  ok("The result for each refund; of a dry run, what would be done."),
+			problems: []wire.Code{wire.CodeRequestInProgress},
+		}, (*Server).retryRefunds))
 }
 
 // conflictRoute returns the route of a bulk decision about share conflicts.

@@ -1,8 +1,6 @@
 package api
 
 import (
-	"net/http"
-	"slices"
 	"strings"
 
 	"hongbao/internal/access"
@@ -20,38 +18,22 @@ func exportAbout(of string, columns []string) string {
 		"connection is closed within a chunk."
 }
 
-// exportRoute returns the route of the file of the list named what. Filters and roles are
-// those of the list.
-func exportRoute(id, what, of string, columns []string, filters []param, roles []access.Role,
-	handle func(*request) (answer, error)) *route {
-	return &route{
-		id: id, method: http.MethodGet, path: wire.PathExports + "/" + what + ".csv", listener: listenStaff, realm: realmStaff, roles: roles,
-		tag: "staff exports", summary: "Export " + what + " as CSV", about: exportAbout(of, columns),
-		params: slices.Concat(filters, []param{
-			{in: "query", name: "bom", schema: false, example: true,
-				about: "true: the file begins with a byte order mark, which Excel needs to recognize UTF-8. Programs do not expect one."},
-			{in: "query", name: "tz", schema: "", example: defaultZone, about: "IANA name of the time zone of local times; " + defaultZone +
-				" by default."},
-		}),
-		answers: []reply{{status: http.StatusOK, about: "The file.", body: "", kind: contentCSV,
-			headers: []param{{name: "Content-Disposition", about: "Contains the file name."}}}},
-		handle: handle,
-	}
+// exportRoute returns the route of the file of a list. Filters and roles are those of the list.
+func exportRoute[F, I any](l listing[F, I], id, of string, columns fileColumns, roles ...access.Role) *route {
+	return get(route{id: id, path: wire.PathExports + "/" + l.name + ".csv", roles: roles, tag: "staff exports",
+		summary: "Export " + l.name + " as CSV", about: exportAbout(of, columns.names), answers: csvAnswer()}, l.file(columns))
 }
 
 func exportRoutes() []*route {
 	const amount = "amount is in whole fen, amount_yuan in yuan, "
 	return []*route{
-		exportRoute("exportPayouts", "payouts", amount, payoutColumns.names, paymentFilters("Payouts"), nil, exportPayouts),
-		exportRoute("exportRefunds", "refunds", amount, refundColumns.names, append(paymentFilters("Refunds"), lateParam), nil, exportRefunds),
-		exportRoute("exportPackets", "packets", "amounts are in whole fen, columns that end in _yuan are in yuan, metadata is JSON, ",
-			packetColumns.names,
-			slices.Concat([]param{packetStatusParam}, staffPacketFilters()), nil, exportPackets),
-		exportRoute("exportApprovals", "approvals", "user_id, amount (in whole fen), amount_yuan and payment_status are those of the payout "+
-			"or refund in payment_id, ",
-			approvalColumns.names, approvalFilters(), nil, exportApprovals),
-		exportRoute("exportBreaks", "breaks", "amounts are in whole fen, columns that end in _yuan are in yuan, ", breakFileColumns.names,
-			breakFilters(), nil, exportBreaks),
-		exportRoute("exportAudit", "audit", "before and after are JSON, ", auditColumns.names, auditFilters(), auditReaders, exportAudit),
+		exportRoute(payouts, "exportPayouts", amount, payoutColumns),
+		exportRoute(refunds, "exportRefunds", amount, refundColumns),
+		exportRoute(staffPackets, "exportPackets", "amounts are in whole fen, columns that end in _yuan are in yuan, metadata is JSON, ",
+			packetColumns),
+		exportRoute(approvals, "exportApprovals", "user_id, amount (in whole fen), amount_yuan and payment_status are those of the payout "+
+			"or refund in payment_id, ", approvalColumns),
+		exportRoute(breaks, "exportBreaks", "amounts are in whole fen, columns that end in _yuan are in yuan, ", breakFileColumns),
+		exportRoute(audits, "exportAudit", "before and after are JSON, ", auditColumns, auditReaders...),
 	}
 }

@@ -47,7 +47,6 @@ var basics = map[reflect.Type]func() *huma.Schema{
 	typeOf[wire.Role]():                 enum(access.Roles),
 	typeOf[wire.KeyStatus]():            enum(access.KeyStatuses),
 	typeOf[wire.EventCode]():            enum(payout.EventCodes),
-	typeOf[payout.DecisionStatus]():     enum(decisionStatuses),
 }
 
 var storedStatuses = []packet.Status{packet.StatusFunding, packet.StatusRejected, packet.StatusOpen, packet.StatusClosing,

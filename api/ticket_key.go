@@ -28,28 +28,13 @@ func renderTicketKey(k access.TicketKeyRecord) wire.TicketKey {
 		CreatedAt: wire.At(k.CreatedAt), RevokedAt: timeOrNull(k.RevokedAt)}
 }
 
-func readTicketKeyFilter(q *query) access.KeyFilter {
-	return access.KeyFilter{AppID: q.text("app_id", checkAppID)}
-}
-
-func listTicketKeys(r *request) (answer, error) {
-	filter, given, after, limit, err := readList(r, readTicketKeyFilter)
-	if err != nil {
-		return answer{}, err
-	}
-	filter.AfterTime, filter.AfterID, filter.Limit = after.At, after.ID, limit+1
-	ctx, cancel := context.WithTimeout(r.ctx, readTimeout)
-	defer cancel()
-	rows, err := r.server.cfg.Store.TicketKeys(ctx, filter)
-	if err != nil {
-		return answer{}, err
-	}
-	var page wire.List[wire.TicketKey]
-	page.Items, page.NextCursor = pageOf(rows, limit, func(k access.TicketKeyRecord) listCursor {
-		return listCursor{Filters: given, At: k.CreatedAt, ID: k.ID}
-	}, renderTicketKey)
-	return answer{status: http.StatusOK, body: page}, nil
-}
+// ticketKeys is the list of ticket keys.
+var ticketKeys = listing[wire.TicketKeyFilter, wire.TicketKey]{"ticket keys", "ticket key",
+	func(s *Server, ctx context.Context, a selection[wire.TicketKeyFilter]) ([]wire.TicketKey, *position, error) {
+		rows, err := s.cfg.Store.TicketKeys(ctx, access.KeyFilter{AppID: a.filter.AppID, AfterTime: a.after.At, AfterID: a.after.ID,
+			Limit: a.limit + 1})
+		return cut(rows, err, a.limit, func(k access.TicketKeyRecord) position { return position{k.CreatedAt, k.ID} }, renderTicketKey)
+	}}
 
 // checkTicketKey never repeats the text in its fault: it may be a private key sent by mistake.
 func checkTicketKey(s string) *fault {
@@ -59,59 +44,39 @@ func checkTicketKey(s string) *fault {
 	return nil
 }
 
-func readAddTicketKey(body []byte) (wire.AddTicketKey, error) {
-	o, err := readObject(body)
-	if err != nil {
-		return wire.AddTicketKey{}, err
-	}
-	out := wire.AddTicketKey{AppID: valueOr(o.text("app_id", true, checkAppID), ""), PublicKey: valueOr(o.text("public_key", true,
-		checkTicketKey),
-		""),
-		Name: valueOr(o.text("name", false, checkOwner), ""), Reason: valueOr(o.text("reason", true, checkReason), "")}
-	return out, o.done()
+type addTicketKeyIn struct {
+	write
+	Body wire.AddTicketKey `in:"body"`
 }
 
-func addTicketKey(r *request) (answer, error) {
-	body, err := readAddTicketKey(r.payload)
+func (s *Server) addTicketKey(ctx context.Context, in *addTicketKeyIn) (*stored[wire.TicketKey], error) {
+	public, err := ticket.ParseKey(in.Body.PublicKey)
 	if err != nil {
-		return answer{}, err
+		return nil, err
 	}
-	w, err := r.staffWrite(body, body.Reason)
-	if err != nil {
-		return answer{}, err
-	}
-	w.Route = r.c.Method() + " " + r.route.path
-	public, err := ticket.ParseKey(body.PublicKey)
-	if err != nil {
-		return answer{}, err
-	}
-	k := access.TicketKeyRecord{Name: body.Name, TicketKey: access.TicketKey{ID: access.TicketKeyID(public), AppID: body.AppID,
+	k := access.TicketKeyRecord{Name: in.Body.Name, TicketKey: access.TicketKey{ID: access.TicketKeyID(public), AppID: in.Body.AppID,
 		Public: public}}
-	stored, err := r.server.cfg.Store.AddTicketKey(r.ctx, w, k, func(k access.TicketKeyRecord) (int, []byte) {
-		raw := encodeBody(renderTicketKey(k))
-		return http.StatusCreated, raw
+	kept, err := s.cfg.Store.AddTicketKey(ctx, in.Write, k, func(k access.TicketKeyRecord) (int, []byte) {
+		return http.StatusCreated, encodeBody(renderTicketKey(k))
 	})
 	switch {
 	case errors.Is(err, packet.ErrNotFound):
-		return answer{}, invalidField("app_id", faultEnum, "is not the id of an app that exists")
+		return nil, invalidField("app_id", faultEnum, "is not the id of an app that exists")
 	case errors.Is(err, access.ErrTicketKeyTaken):
-		return answer{}, invalidField("public_key", faultDuplicate, "was added before; a revoked key cannot be added again")
+		return nil, invalidField("public_key", faultDuplicate, "was added before; a revoked key cannot be added again")
 	}
-	return r.keyAnswer(stored, err, "ticket key")
+	return keyAnswer[wire.TicketKey](s, ctx, kept, err, nil)
 }
 
-func revokeTicketKey(r *request) (answer, error) {
-	body, err := readReason(r.payload)
-	if err != nil {
-		return answer{}, err
-	}
-	w, id, err := r.keyWrite(body, body.Reason, "ticket key")
-	if err != nil {
-		return answer{}, err
-	}
-	stored, err := r.server.cfg.Store.EndTicketKey(r.ctx, w, id, func(k access.TicketKeyRecord) (int, []byte) {
-		raw := encodeBody(renderTicketKey(k))
-		return http.StatusOK, raw
+type ticketKeyIn struct {
+	write
+	ID   string      `path:"id" of:"ticket key"`
+	Body wire.Reason `in:"body"`
+}
+
+func (s *Server) revokeTicketKey(ctx context.Context, in *ticketKeyIn) (*stored[wire.TicketKey], error) {
+	kept, err := s.cfg.Store.EndTicketKey(ctx, in.Write, in.ID, func(k access.TicketKeyRecord) (int, []byte) {
+		return http.StatusOK, encodeBody(renderTicketKey(k))
 	})
-	return r.keyAnswer(stored, err, "ticket key")
+	return keyAnswer[wire.TicketKey](s, ctx, kept, err, nil)
 }

@@ -20,17 +20,17 @@ func TestWaitingAmongMany(t *testing.T) {
 	const payout = "p3q5k9v0c1m7e2u8h4r6t0003"
 	pending := "decision_pending"
 	mine := wire.ApprovalItem{ID: "aMINE", Status: "waiting", Decision: wire.Decision{Kind: "cancel", Reason: "the oldest of all",
-		By: "another"}, Payout: &wire.Payout{ID: payout}}
+		By: "another"}, Payout: &wire.Payout{Payment: wire.Payment{ID: payout}}}
 	var others wire.List[wire.ApprovalItem]
 	for i := range 200 {
 		others.Items = append(others.Items, wire.ApprovalItem{ID: fmt.Sprint("a", i), Status: "waiting",
-			Decision: wire.Decision{Kind: "retry", By: "another"}, Payout: &wire.Payout{ID: fmt.Sprintf("p%024d", i)}})
+			Decision: wire.Decision{Kind: "retry", By: "another"}, Payout: &wire.Payout{Payment: wire.Payment{ID: fmt.Sprintf("p%024d", i)}}})
 	}
 	desk, err := New(Config{SessionKeys: [][32]byte{{1}}, StaffAPI: funcAPI{newKeys(map[string]access.Role{"f": access.RoleFinance}),
 		func(r *http.Request) any {
 			switch {
 			case r.URL.Path == "/v1/staff/payouts/"+payout:
-				return wire.PayoutDetail{Payout: wire.Payout{ID: payout, Status: wire.PayoutFailed}, Retry: wire.RetryPreview{Code: &pending}}
+				return wire.PayoutDetail{Payout: wire.Payout{Payment: wire.Payment{ID: payout, Status: wire.PayoutFailed}}, PaymentHistory: wire.PaymentHistory{Retry: wire.RetryPreview{Code: &pending}}}
 			case r.URL.Query().Get("payment_id") == payout:
 				return wire.List[wire.ApprovalItem]{Items: []wire.ApprovalItem{mine}}
 			}
@@ -58,7 +58,7 @@ func TestWaitingAmongMany(t *testing.T) {
 func TestChangedDecision(t *testing.T) {
 	order, frozen := "p3q5k9v0c1m7e2u8h4r6t000302", "account_frozen"
 	item := wire.ApprovalItem{ID: "aMINE", Status: "waiting", Decision: wire.Decision{Kind: "retry", Reason: "unfrozen", By: "another"},
-		Payout:  &wire.Payout{ID: "p3q5k9v0c1m7e2u8h4r6t0003", Status: wire.PayoutFailed},
+		Payout:  &wire.Payout{Payment: wire.Payment{ID: "p3q5k9v0c1m7e2u8h4r6t0003", Status: wire.PayoutFailed}},
 		Preview: &wire.Preview{Status: wire.PayoutFailed, Amount: 1234, FailureCode: &frozen, AttemptCount: 1, OrderNo: &order}}
 	changed := item
 	changed.Changed = true

@@ -82,7 +82,7 @@ func (v *visit) retry(kind string, req wire.BulkRetry, key client.Key) (*wire.Bu
 	if err != nil {
 		return nil, err
 	}
-	out := &wire.BulkRetried{DryRun: done.DryRun, Count: done.Count, Amount: done.Amount, More: done.More}
+	out := &wire.BulkRetried{BulkSum: done.BulkSum}
 	for _, i := range done.Items {
 		out.Items = append(out.Items, wire.BulkItem(i))
 	}
@@ -142,6 +142,7 @@ func (v *visit) showBulk(body listPage, err error) error {
 }
 
 func bulkFilterOf(f client.PayoutFilter) wire.BulkFilter {
-	return wire.BulkFilter{Status: f.Status, PacketID: f.PacketID, UserID: f.UserID, OrderNo: f.OrderNo, FailureCode: f.FailureCode,
-		OlderThanSeconds: wire.NonZero(int64(f.OlderThan.Seconds())), AmountMin: wire.NonZero(f.AmountMin), AmountMax: wire.NonZero(f.AmountMax)}
+	return wire.BulkFilter{PaymentFilter: wire.PaymentFilter{Status: f.Status, PacketID: f.PacketID, UserID: f.UserID, OrderNo: f.OrderNo,
+		FailureCode: f.FailureCode, OlderThanSeconds: wire.NonZero(int64(f.OlderThan.Seconds())), AmountMin: wire.NonZero(f.AmountMin),
+		AmountMax: wire.NonZero(f.AmountMax)}}
 }

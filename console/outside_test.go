@@ -21,8 +21,8 @@ func TestNoTemporalUI(t *testing.T) {
 		desk, err := New(Config{SessionKeys: [][32]byte{{1}}, StaffAPI: funcAPI{newKeys(map[string]access.Role{"o": access.RoleOps}),
 			func(r *http.Request) any {
 				return map[string]any{
-					"/v1/staff/payouts/" + payout: wire.PayoutDetail{Payout: wire.Payout{ID: payout, Status: wire.PayoutPaid,
-						Workflow: workflow}},
+					"/v1/staff/payouts/" + payout: wire.PayoutDetail{Payout: wire.Payout{Payment: wire.Payment{ID: payout, Status: wire.PayoutPaid,
+						Workflow: workflow}}},
 					"/v1/staff/reconciliations/" + run:       wire.Reconciliation{ID: run, Status: "done", Workflow: workflow},
 					"/v1/staff/approvals":                    wire.List[wire.ApprovalItem]{},
 					"/v1/staff/holds":                        wire.List[wire.StaffHold]{},

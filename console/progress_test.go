@@ -37,7 +37,7 @@ func (h writeOnlyAPI) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestDecisionsAreSeen(t *testing.T) {
 	h := writeOnlyAPI{keys: newKeys(map[string]access.Role{"f": access.RoleFinance}), asked: map[string]int{}}
 	for i := range 150 {
-		h.retried.Items = append(h.retried.Items, wire.BulkItem{ID: fmt.Sprintf("p%024d", i), Result: "retried"})
+		h.retried.Items = append(h.retried.Items, wire.BulkItem{ID: fmt.Sprintf("p%024d", i), BulkResult: wire.BulkResult{Result: "retried"}})
 	}
 	desk, err := New(Config{StaffAPI: h, SessionKeys: [][32]byte{{1}}})
 	if err != nil {

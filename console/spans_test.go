@@ -18,7 +18,7 @@ import (
 // one timeline line from first to last.
 func TestEqualLinesAreOne(t *testing.T) {
 	began := time.Date(2026, 2, 17, 12, 0, 0, 0, time.UTC)
-	d := wire.PayoutDetail{Payout: wire.Payout{ID: "p1", Status: wire.PayoutAwaitingRecipient}}
+	d := wire.PayoutDetail{Payout: wire.Payout{Payment: wire.Payment{ID: "p1", Status: wire.PayoutAwaitingRecipient}}}
 	line := func(minute int, event payout.EventCode, outcome payout.ObservationKind) {
 		d.Timeline = append(d.Timeline, entryOf(payout.Event{At: began.Add(time.Duration(minute) * time.Minute), Source: "provider",
 			Event: event, OrderNo: "t1", Outcome: string(outcome)}))

@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"encoding/json"
+	"time"
 )
 
 // State is the state of a subject in an audit entry: a JSON object as it was written, or null.
@@ -22,6 +23,15 @@ func (s State) MarshalJSON() ([]byte, error) {
 func (s *State) UnmarshalJSON(text []byte) error {
 	*s = bytes.Clone(text)
 	return nil
+}
+
+// AuditFilter selects audit entries; zero members select all.
+type AuditFilter struct {
+	Actor   string    `json:"actor,omitempty" check:"actor" doc:"Entries of this actor." example:"li.na"`
+	Action  string    `json:"action,omitempty" check:"code" doc:"Entries with this action." example:"retry"`
+	Subject string    `json:"subject,omitempty" check:"text" doc:"Entries about this payment or other subject." example:"p3q5k9v0c1m7e2u8h4r6t0003"`
+	From    time.Time `json:"from,omitempty" doc:"Entries from this time on." example:"2026-02-17T00:00:00Z"`
+	To      time.Time `json:"to,omitempty" after:"from" doc:"Entries before this time." example:"2026-02-18T00:00:00Z"`
 }
 
 // AuditEntry is one entry of the audit.

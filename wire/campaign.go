@@ -52,6 +52,17 @@ type CampaignCreate struct {
 	Metadata         map[string]string `json:"metadata,omitempty" doc:"Values of the client, returned unchanged: strings, at most 2048 bytes of UTF-8 in all values and as many in all names." orNull:"true"`
 }
 
+// CampaignFilter selects campaigns; zero members select all.
+type CampaignFilter struct {
+	Status CampaignStatus `json:"status,omitempty" doc:"Campaigns in this status." example:"active"`
+}
+
+// StaffCampaignFilter selects campaigns of all apps; zero members select all.
+type StaffCampaignFilter struct {
+	Status CampaignStatus `json:"status,omitempty" doc:"Campaigns in this status." example:"active"`
+	App    string         `json:"app,omitempty" check:"text" doc:"Campaigns of this app." example:"shop"`
+}
+
 // Campaign is a campaign in answers.
 type Campaign struct {
 	ID           string           `json:"id" doc:"Opaque; not guessable." example:"3q5k9v0c1m7e2u8h4r6t"`

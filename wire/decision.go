@@ -56,6 +56,13 @@ type DecidedRefund struct {
 	Approval *Approval `json:"approval" doc:"Set while a second person has to approve; nothing has moved yet."`
 }
 
+// ApprovalFilter selects decisions that need, or needed, a second person; zero members select all.
+type ApprovalFilter struct {
+	Status    string `json:"status,omitempty" enum:"waiting,open,carried_out,overtaken,rejected,expired,withdrawn" doc:"Decisions in this status." example:"waiting"`
+	PaymentID string `json:"payment_id,omitempty" check:"code" doc:"Decisions about this payout or refund." example:"p3q5k9v0c1m7e2u8h4r6t0003"`
+	ByOthers  bool   `json:"by_others,omitempty" doc:"true: only decisions of other people, thus of the waiting ones those that the caller may approve or reject. false: all, the default." example:"true"`
+}
+
 // ApprovalItem is a decision that needs, or needed, a second person.
 type ApprovalItem struct {
 	ID           string   `json:"id" doc:"The approval's id." example:"aKQ3X7M2P5R6T4V2W3Y7Z5B6CD"`

@@ -68,7 +68,7 @@ type NewHold struct {
 type BulkHoldFilter struct {
 	Scope string   `json:"scope,omitempty" enum:"packet,payment" doc:"Holds of this scope; by default both."`
 	Name  string   `json:"name,omitempty" check:"code" doc:"Holds of this packet or payment."`
-	Kind  string   `json:"kind,omitempty" enum:"staff,recovery,second_success,still_moves,charge_returned" doc:"Holds of this kind."`
+	Kind  string   `json:"kind,omitempty" enum:"staff,recovery,second_success,still_moves,charge_returned" doc:"Holds of this kind." example:"recovery"`
 	IDs   []string `json:"hold_ids,omitempty" nullable:"false" maxItems:"200" check:"hold" alone:"true" doc:"Exactly these holds; no other member is then allowed."`
 }
 

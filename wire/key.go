@@ -3,6 +3,17 @@ package wire
 // KeyStatus is the status of a key.
 type KeyStatus string
 
+// KeyFilter selects keys; zero members select all.
+type KeyFilter struct {
+	Role  Role   `json:"role,omitempty" doc:"Keys of this role." example:"finance"`
+	AppID string `json:"app_id,omitempty" check:"app" doc:"Keys of this app." example:"mall"`
+}
+
+// TicketKeyFilter selects ticket keys; zero members select all.
+type TicketKeyFilter struct {
+	AppID string `json:"app_id,omitempty" check:"app" doc:"Keys of this app." example:"mall"`
+}
+
 // APIKey is a key in answers to staff, without its secret.
 type APIKey struct {
 	ID         string    `json:"id" doc:"The id, which is the third part of the token." example:"k3q5v2c7m4e2"`
@@ -23,9 +34,9 @@ type APIKey struct {
 // CreateKey is the body of the creation of a key.
 type CreateKey struct {
 	Role             Role   `json:"role" doc:"The role, which decides what the key may do."`
-	AppID            string `json:"app_id,omitempty" doc:"The app whose packets the key can access; required with role app, not permitted otherwise." example:"mall"`
-	Owner            string `json:"owner,omitempty" minLength:"1" maxLength:"64" doc:"The owner. Required for staff; by default the app's id. Approvals compare owners, ignoring case and width: use one name per person." example:"li-na"`
-	Name             string `json:"name,omitempty" minLength:"1" maxLength:"64" doc:"The purpose." example:"checkout backend"`
+	AppID            string `json:"app_id,omitempty" check:"app" doc:"The app whose packets the key can access; required with role app, not permitted otherwise." example:"mall"`
+	Owner            string `json:"owner,omitempty" check:"owner" minLength:"1" maxLength:"64" doc:"The owner. Required for staff; by default the app's id. Approvals compare owners, ignoring case and width: use one name per person." example:"li-na"`
+	Name             string `json:"name,omitempty" check:"owner" minLength:"1" maxLength:"64" doc:"The purpose." example:"checkout backend"`
 	ExpiresInSeconds *int64 `json:"expires_in_seconds,omitempty" nullable:"false" minimum:"60" maximum:"316224000" doc:"Seconds until it expires; by default it never expires."`
 	Reason           string `json:"reason" minLength:"1" maxLength:"500" doc:"The reason, for the audit: 1 to 500 characters." example:"new backend, see ticket 4711"`
 }
@@ -63,8 +74,8 @@ type TicketKey struct {
 
 // AddTicketKey is the body that adds a ticket key.
 type AddTicketKey struct {
-	AppID     string `json:"app_id" doc:"The app that has the private key." example:"mall"`
-	PublicKey string `json:"public_key" minLength:"1" maxLength:"1024" doc:"An Ed25519 public key in PEM, as 'openssl pkey -pubout' writes it." example:"-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=\n-----END PUBLIC KEY-----\n"`
-	Name      string `json:"name,omitempty" minLength:"1" maxLength:"64" doc:"The purpose." example:"campaign backend"`
+	AppID     string `json:"app_id" check:"app" doc:"The app that has the private key." example:"mall"`
+	PublicKey string `json:"public_key" check:"ticket key" minLength:"1" maxLength:"1024" doc:"An Ed25519 public key in PEM, as 'openssl pkey -pubout' writes it." example:"-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=\n-----END PUBLIC KEY-----\n"`
+	Name      string `json:"name,omitempty" check:"owner" minLength:"1" maxLength:"64" doc:"The purpose." example:"campaign backend"`
 	Reason    string `json:"reason" minLength:"1" maxLength:"500" doc:"The reason, for the audit: 1 to 500 characters." example:"yearly rotation"`
 }

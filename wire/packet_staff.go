@@ -1,11 +1,23 @@
 package wire
 
 import (
+	"time"
+
 	"hongbao/internal/money"
 )
 
 // StoredStatus is the status of a packet in MySQL, which has no statuses that only the clock or Redis knows.
 type StoredStatus string
+
+// StaffPacketFilter selects packets of all apps; zero members select all.
+type StaffPacketFilter struct {
+	Status      PacketStatus `json:"status,omitempty" doc:"Packets in this status now." example:"open"`
+	App         string       `json:"app,omitempty" check:"text" doc:"Packets of this app." example:"shop"`
+	SenderID    string       `json:"sender_id,omitempty" check:"id" doc:"Packets of this sender, in every app." example:"u1"`
+	CreatedFrom time.Time    `json:"created_from,omitempty" doc:"Packets created from this time on." example:"2026-02-17T00:00:00Z"`
+	CreatedTo   time.Time    `json:"created_to,omitempty" after:"created_from" doc:"Packets created before this time." example:"2026-02-18T00:00:00Z"`
+	Overdue     bool         `json:"overdue,omitempty" doc:"true: only packets that expired at least five minutes ago and are not closed, because their charge, closing or refund is late. false: all, the default." example:"true"`
+}
 
 // StaffPacket is a packet in answers to staff.
 type StaffPacket struct {

@@ -20,12 +20,11 @@ const (
 	PayoutPaidOutside       PayoutStatus = "paid_outside"
 )
 
-// Payout is a payout in answers to staff.
-type Payout struct {
-	ID           string         `json:"id" doc:"The payout's id; for a share conflict it begins with h." example:"p3q5k9v0c1m7e2u8h4r6t0003"`
-	PacketID     string         `json:"packet_id" doc:"The packet of the share."`
-	UserID       string         `json:"user_id" doc:"The recipient."`
-	ShareIndex   *int           `json:"share_index" minimum:"0" doc:"The index of the share; null for a share conflict."`
+// Payment is what a payout and a refund share in answers to staff.
+type Payment struct {
+	ID           string         `json:"id" doc:"The id; it begins with p, of a share conflict with h, of a refund with r." example:"p3q5k9v0c1m7e2u8h4r6t0003"`
+	PacketID     string         `json:"packet_id" doc:"The packet."`
+	UserID       string         `json:"user_id" doc:"The recipient; of a refund the sender."`
 	Amount       money.Fen      `json:"amount" doc:"The amount owed."`
 	Currency     string         `json:"currency" enum:"CNY" doc:"The amount is in fen, the minor unit of CNY."`
 	Status       PayoutStatus   `json:"status" doc:"The status; see the payout of a claim."`
@@ -37,6 +36,12 @@ type Payout struct {
 	CreatedAt    Time           `json:"created_at" doc:"When it was recorded."`
 	UpdatedAt    Time           `json:"updated_at" doc:"When it last changed."`
 	Workflow     WorkflowLink   `json:"workflow" doc:"The Temporal workflow of the payment."`
+}
+
+// Payout is a payout in answers to staff.
+type Payout struct {
+	Payment
+	ShareIndex *int `json:"share_index" minimum:"0" doc:"The index of the share; null for a share conflict."`
 }
 
 // PayoutFailure is why a payout failed or was returned, with the next step.
@@ -70,13 +75,18 @@ type Attempt struct {
 	Asks        int     `json:"asks" minimum:"0" doc:"How many times the provider was queried about it."`
 }
 
-// PayoutDetail is a payout with its attempts, history and workflow.
-type PayoutDetail struct {
-	Payout
+// PaymentHistory is the attempts, events and workflow of a payment.
+type PaymentHistory struct {
 	Attempts []Attempt       `json:"attempts" nullable:"false" doc:"Oldest first."`
 	Timeline []TimelineEntry `json:"timeline" nullable:"false" doc:"Oldest first, merged from all sources."`
 	Temporal TemporalRuns    `json:"temporal" doc:"The runs of its workflow, from Temporal."`
 	Retry    RetryPreview    `json:"retry" doc:"What a retry would now do."`
+}
+
+// PayoutDetail is a payout with its attempts, history and workflow.
+type PayoutDetail struct {
+	Payout
+	PaymentHistory
 }
 
 // RetryPreview is the effect that a retry would have now.
@@ -90,17 +100,34 @@ type RetryPreview struct {
 	Evidence     bool    `json:"evidence_required" doc:"true: the retry has to have evidence."`
 }
 
-// BulkFilter is the filter of a bulk retry of payouts, as in the list of payouts.
+// PaymentFilter selects payouts or refunds; zero members select all.
+type PaymentFilter struct {
+	Status           PayoutStatus `json:"status,omitempty" doc:"Those in this status; of a bulk retry by default failed and returned." example:"failed"`
+	PacketID         string       `json:"packet_id,omitempty" check:"text" doc:"Those of this packet."`
+	UserID           string       `json:"user_id,omitempty" check:"id" doc:"Those to this user; of a refund the sender."`
+	OrderNo          string       `json:"order_no,omitempty" check:"text" doc:"Those that used this order number, in any attempt."`
+	FailureCode      string       `json:"failure_code,omitempty" check:"code" doc:"Those that failed with this code." example:"account_frozen"`
+	OlderThanSeconds *int64       `json:"older_than_seconds,omitempty" nullable:"false" minimum:"0" maximum:"8589934592" doc:"Those made at least this many seconds ago."`
+	AmountMin        *money.Fen   `json:"amount_min,omitempty" nullable:"false" doc:"Those of this many fen or more."`
+	AmountMax        *money.Fen   `json:"amount_max,omitempty" nullable:"false" from:"amount_min" doc:"Those of this many fen or less."`
+}
+
+// PayoutFilter selects payouts of a list.
+type PayoutFilter struct {
+	PaymentFilter
+	ProviderRef string `json:"provider_ref,omitempty" check:"text" doc:"Those with this reference of the provider, in any attempt." example:"sbx64a1f0"`
+}
+
+// RefundFilter selects refunds of a list.
+type RefundFilter struct {
+	PayoutFilter
+	Late bool `json:"late,omitempty" doc:"true: only unfinished refunds that have been due for at least five minutes. A remainder is due when its packet expires or its books are closed, whichever is first; the refund of a cancelled payout is due when the payout was cancelled. false: all, the default." example:"true"`
+}
+
+// BulkFilter is the filter of a bulk retry of payouts.
 type BulkFilter struct {
-	Status           PayoutStatus `json:"status,omitempty" doc:"Payouts in this status; by default failed and returned."`
-	PacketID         string       `json:"packet_id,omitempty" doc:"Payouts of this packet."`
-	UserID           string       `json:"user_id,omitempty" doc:"Payouts to this user."`
-	OrderNo          string       `json:"order_no,omitempty" doc:"The payout with this order number in any attempt."`
-	FailureCode      string       `json:"failure_code,omitempty" doc:"Payouts that failed with this code." example:"account_frozen"`
-	OlderThanSeconds *int64       `json:"older_than_seconds,omitempty" nullable:"false" minimum:"0" maximum:"8589934592" doc:"Payouts created at least this many seconds ago."`
-	AmountMin        *money.Fen   `json:"amount_min,omitempty" nullable:"false" doc:"Payouts of this many fen or more."`
-	AmountMax        *money.Fen   `json:"amount_max,omitempty" nullable:"false" doc:"Payouts of this many fen or less."`
-	IDs              []string     `json:"payout_ids,omitempty" nullable:"false" maxItems:"100" doc:"Exactly these payouts, in any status; no other member is then allowed."`
+	PaymentFilter
+	IDs []string `json:"payout_ids,omitempty" nullable:"false" maxItems:"100" check:"payout" alone:"true" doc:"Exactly these payouts, in any status; no other member is then allowed."`
 }
 
 // BulkRetry is the body of a bulk retry.
@@ -110,22 +137,32 @@ type BulkRetry struct {
 	DryRun bool       `json:"dry_run" required:"false" default:"true" doc:"true: return what would happen and decide nothing."`
 }
 
-// BulkItem is the result for one payout.
-type BulkItem struct {
-	ID          string  `json:"payout_id" doc:"The payout."`
+// BulkResult is the result for one payment.
+type BulkResult struct {
 	Result      string  `json:"result" enum:"would_retry,retried,needs_approval,skipped" doc:"would_retry: in a dry run. retried: the retry is decided. needs_approval: a second person has to approve, or would have to in a dry run. skipped: not possible."`
 	Code        *string `json:"code" doc:"Of skipped: not_retryable, also for a retry that needs evidence, or decision_pending; otherwise the failure code."`
 	OrderNo     *string `json:"order_no" doc:"The order number that is sent after the queries; null when skipped."`
 	SameOrderNo bool    `json:"same_order_no" doc:"The order number is that of the last attempt, which the provider never received."`
 }
 
+// BulkItem is the result for one payout.
+type BulkItem struct {
+	ID string `json:"payout_id" doc:"The payout."`
+	BulkResult
+}
+
+// BulkSum sums the results of a bulk retry.
+type BulkSum struct {
+	DryRun bool      `json:"dry_run" doc:"true: nothing was decided."`
+	Count  int       `json:"count" minimum:"0" doc:"How many are retried or wait for a second person, or would in a dry run."`
+	Amount money.Fen `json:"amount" doc:"The sum of these." fen:"sum"`
+	More   bool      `json:"more" doc:"true: more than the 200 payments of one call match."`
+}
+
 // BulkRetried is the answer to a bulk retry.
 type BulkRetried struct {
-	DryRun bool       `json:"dry_run" doc:"true: nothing was decided."`
-	Count  int        `json:"count" minimum:"0" doc:"How many are retried or wait for a second person, or would in a dry run."`
-	Amount money.Fen  `json:"amount" doc:"The sum of these." fen:"sum"`
-	More   bool       `json:"more" doc:"true: more than the 200 payouts of one call match."`
-	Items  []BulkItem `json:"items" nullable:"false" doc:"Newest payout first."`
+	BulkSum
+	Items []BulkItem `json:"items" nullable:"false" doc:"Newest payout first."`
 }
 
 // PayoutStatuses are the statuses of several payouts.
@@ -135,6 +172,6 @@ type PayoutStatuses struct {
 
 // PayoutAt is the status of a payout.
 type PayoutAt struct {
-	ID     string       `json:"id" doc:"The payout's id." example:"p3q5k9v0c1m7e2u8h4r6t0003"`
+	ID     string       `json:"id" doc:"The payment's id." example:"p3q5k9v0c1m7e2u8h4r6t0003"`
 	Status PayoutStatus `json:"status" doc:"The status; see the payout of a claim."`
 }

@@ -15,6 +15,13 @@ const (
 	ReconciliationFailed    ReconciliationStatus = "failed"
 )
 
+// ReconciliationFilter selects reconciliations; zero members select all.
+type ReconciliationFilter struct {
+	Provider string               `json:"provider,omitempty" check:"code" doc:"Reconciliations of this provider." example:"sandbox"`
+	Date     Date                 `json:"date,omitempty" doc:"Reconciliations of this day." example:"2026-02-17"`
+	Status   ReconciliationStatus `json:"status,omitempty" doc:"Reconciliations in this status." example:"done"`
+}
+
 // Reconciliation is one comparison of a day of a provider's statement with our records.
 type Reconciliation struct {
 	ID          string               `json:"id" doc:"The id." example:"sKQ3X7M2P5R6T4V2W3Y7Z5B6CD"`
@@ -55,6 +62,15 @@ type ReconcileRequest struct {
 	Date     Date   `json:"date,omitempty" doc:"The day in the time zone of the provider's statement; by default today. Later days are refused."`
 	Provider string `json:"provider,omitempty" default:"sandbox" doc:"The provider of the statement; by default the only provider."`
 	Reason   string `json:"reason,omitempty" maxLength:"500" doc:"The reason, for the audit." example:"provider announced corrections"`
+}
+
+// BreakFilter selects breaks; zero members select all.
+type BreakFilter struct {
+	Kind             string `json:"kind,omitempty" check:"code" doc:"Breaks of this kind." example:"not_in_statement"`
+	PacketID         string `json:"packet_id,omitempty" check:"text" doc:"Breaks about this packet." example:"3q5k9v0c1m7e2u8h4r6t"`
+	ReconciliationID string `json:"reconciliation_id,omitempty" check:"text" doc:"Breaks that this reconciliation was the last to see." example:"sKQ3X7M2P5R6T4V2W3Y7Z5B6CD"`
+	Resolved         *bool  `json:"resolved,omitempty" doc:"false: open breaks only; true: resolved breaks only." example:"false"`
+	OlderThanSeconds *int64 `json:"older_than_seconds,omitempty" minimum:"0" maximum:"8589934592" doc:"Breaks first seen at least this many seconds ago." example:"3600"`
 }
 
 // Break is a difference that staff has to look into.

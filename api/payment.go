@@ -1,0 +1,243 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
+	"hongbao/internal/staff"
+	"hongbao/wire"
+)
+
+// listTimeout bounds the read of a page of payments.
+const listTimeout = 8 * time.Second
+
+// maxNamed is how many payments a request can list by id.
+const maxNamed = 100
+
+// payments is the resource of payouts or of refunds: F is the filter of its list, I an item.
+type payments[F, I any] struct {
+	kind   payout.Kind
+	path   string
+	filter func(F) wire.RefundFilter
+	render func(*Server, staff.PaymentRow) I
+}
+
+var (
+	payoutResource = payments[wire.PayoutFilter, wire.Payout]{payout.KindPayout, wire.PathPayouts,
+		func(f wire.PayoutFilter) wire.RefundFilter { return wire.RefundFilter{PayoutFilter: f} }, (*Server).renderPayout}
+	refundResource = payments[wire.RefundFilter, wire.Refund]{payout.KindRefund, wire.PathRefunds,
+		func(f wire.RefundFilter) wire.RefundFilter { return f }, (*Server).renderRefund}
+
+	payouts, refunds = payoutResource.list(), refundResource.list()
+)
+
+// list returns the list of the resource.
+func (p payments[F, I]) list() listing[F, I] {
+	thing := kindNames[p.kind]
+	return listing[F, I]{thing + "s", thing, func(s *Server, ctx context.Context, a selection[F]) ([]I, *position, error) {
+		f := listFilter(p.kind, p.filter(a.filter), a.now)
+		f.AfterTime, f.AfterID, f.Limit = a.after.At, a.after.ID, a.limit+1
+		rows, err := s.cfg.Store.Payments(ctx, f)
+		return cut(rows, err, a.limit, func(r staff.PaymentRow) position { return position{r.CreatedAt, r.ID} },
+			func(r staff.PaymentRow) I { return p.render(s, r) })
+	}}
+}
+
+// sum is the operation that sums what the list with the same filters returns.
+func (p payments[F, I]) sum(s *Server, ctx context.Context, in *filtered[F]) (*wire.PaymentSum, error) {
+	sum, more, err := s.cfg.Store.PaymentSum(ctx, listFilter(p.kind, p.filter(in.Filter), in.now()))
+	return &wire.PaymentSum{Count: sum.Count, Amount: sum.Amount, More: more}, err
+}
+
+// routes returns the routes that read the resource.
+func (p payments[F, I]) routes(about string) []*route {
+	thing := kindNames[p.kind]
+	plural, tag := thing+"s", "staff "+thing+"s"
+	title := strings.ToUpper(thing[:1]) + plural[1:]
+	return []*route{
+		get(route{
+			id: "list" + title, path: p.path, tag: tag, summary: "List " + plural,
+			about: about + "Newest first. Filters are combined with AND.", limit: listTimeout, answers: ok("A page of " + plural + "."),
+		}, p.list().page()),
+		get(route{
+			id: "sum" + title, path: p.path + "/sum", tag: tag, summary: "Count and sum " + plural,
+			about: "Covers the " + plural + " that the list returns for the same filters; of more than 10,000, the newest 10,000.",
+			limit: listTimeout, answers: ok("Count and sum."),
+		}, p.sum),
+	}
+}
+
+// paymentFilter returns the filter of payments of one kind.
+func paymentFilter(kind payout.Kind, f wire.PaymentFilter, now time.Time) staff.PaymentFilter {
+	out := staff.PaymentFilter{Kind: kind, IncludeHonours: kind == payout.KindPayout, Status: payout.Status(f.Status), PacketID: f.PacketID,
+		UserID: f.UserID, OrderNo: f.OrderNo, FailureCode: f.FailureCode, CreatedTo: olderThan(now, f.OlderThanSeconds),
+		AmountMin: valueOr(f.AmountMin, 0), AmountMax: valueOr(f.AmountMax, 0)}
+	if f.AmountMax != nil && *f.AmountMax == 0 {
+		out.AmountMax, out.AmountMin = 1, math.MaxInt64 // nothing is that small, and 0 would mean no bound
+	}
+	return out
+}
+
+func listFilter(kind payout.Kind, f wire.RefundFilter, now time.Time) staff.PaymentFilter {
+	out := paymentFilter(kind, f.PaymentFilter, now)
+	out.ProviderRef = f.ProviderRef
+	if f.Late {
+		out.LateBefore = now.Add(-payout.RefundLateAfter)
+	}
+	return out
+}
+
+// checkFilter checks a text that is only compared.
+func checkFilter(s string) *fault {
+	if s == "" || len(s) > maxFieldName || !utf8.ValidString(s) {
+		return &fault{faultFormat, "must have 1 to 128 bytes of UTF-8"}
+	}
+	return nil
+}
+
+// checkCode checks a text that is compared with codes, which are ASCII: MySQL refuses to
+// compare them with other text.
+func checkCode(s string) *fault {
+	if !isVisible(s, maxFieldName) {
+		return &fault{faultFormat, "must have 1 to 128 visible ASCII characters"}
+	}
+	return nil
+}
+
+// isPayment checks for the id of a payment of one of some kinds. Share conflicts are listed as payouts.
+func isPayment(kinds ...payout.Kind) func(string) bool {
+	return func(id string) bool {
+		parts, err := payout.Parse(id)
+		return err == nil && slices.Contains(kinds, parts.Kind) && parts.PaymentID == id
+	}
+}
+
+type payoutIn struct {
+	asked
+	ID string `path:"id" of:"payout"`
+}
+
+func (s *Server) getPayout(ctx context.Context, in *payoutIn) (*wire.PayoutDetail, error) {
+	d, err := s.payment(ctx, in.ID)
+	if errors.Is(err, packet.ErrNotFound) {
+		return in.getUnbooked(in.ID)
+	}
+	if err != nil {
+		return nil, err
+	}
+	began := payout.EventClaimBooked
+	if d.Kind == payout.KindHonour {
+		began = payout.EventClaimConflict
+	}
+	out := &wire.PayoutDetail{Payout: s.renderPayout(d.PaymentRow)}
+	out.PaymentHistory, err = in.history(d, began, out.Workflow.ID)
+	return out, err
+}
+
+type refundIn struct {
+	asked
+	ID string `path:"id" of:"refund"`
+}
+
+func (s *Server) getRefund(ctx context.Context, in *refundIn) (*wire.RefundDetail, error) {
+	d, err := s.payment(ctx, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	out := &wire.RefundDetail{Refund: s.renderRefund(d.PaymentRow)}
+	began := payout.EventBooksClosed
+	if out.Kind == wire.RefundCancel {
+		began = payout.EventPayoutCancelled
+	}
+	if out.PaymentHistory, err = in.history(d, began, out.Workflow.ID); err != nil {
+		return nil, err
+	}
+	_, err = s.cfg.Store.PreviewDecision(ctx, in.ID, payout.DecisionRequest{Kind: payout.DecisionCancel})
+	if out.Cancellable = err == nil; err != nil && !refusedByState(err) {
+		return nil, err
+	}
+	return out, nil
+}
+
+// payment reads a payment with its attempts and history.
+func (s *Server) payment(ctx context.Context, id string) (staff.PaymentDetail, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	return s.cfg.Store.Payment(ctx, id)
+}
+
+// history returns the attempts, events and workflow of a payment. began describes its first row.
+func (r *request) history(d staff.PaymentDetail, began payout.EventCode, workflow string) (out wire.PaymentHistory, err error) {
+	out.Attempts = renderAttempts(d)
+	if out.Timeline, out.Temporal, err = r.timeline(d, began, workflow); err != nil {
+		return out, err
+	}
+	out.Retry, err = r.previewRetry(d.ID)
+	return out, err
+}
+
+type payoutStatusesIn struct {
+	Query struct {
+		IDs string `json:"ids" check:"payouts" doc:"1 to 100 ids of payouts, with commas between them." example:"p3q5k9v0c1m7e2u8h4r6t0003,p3q5k9v0c1m7e2u8h4r6t0004"`
+	} `in:"query"`
+}
+
+func (s *Server) getPayoutStatuses(ctx context.Context, in *payoutStatusesIn) (*wire.PayoutStatuses, error) {
+	found, err := s.statuses(ctx, in.Query.IDs)
+	return &wire.PayoutStatuses{Items: found}, err
+}
+
+type refundStatusesIn struct {
+	Query struct {
+		IDs string `json:"ids" check:"refunds" doc:"1 to 100 ids of refunds, with commas between them." example:"r3q5k9v0c1m7e2u8h4r6t0000,r3q5k9v0c1m7e2u8h4r6t0004"`
+	} `in:"query"`
+}
+
+func (s *Server) getRefundStatuses(ctx context.Context, in *refundStatusesIn) (*wire.RefundStatuses, error) {
+	found, err := s.statuses(ctx, in.Query.IDs)
+	out := &wire.RefundStatuses{Items: make([]wire.RefundAt, len(found))}
+	for i, one := range found {
+		out.Items[i] = wire.RefundAt(one)
+	}
+	return out, err
+}
+
+// statuses returns the statuses of ids with commas between them.
+func (s *Server) statuses(ctx context.Context, text string) ([]wire.PayoutAt, error) {
+	ids := strings.Split(text, ",")
+	found, err := s.cfg.Store.PaymentStatuses(ctx, ids)
+	out := []wire.PayoutAt{}
+	for _, id := range ids {
+		if status, ok := found[id]; ok {
+			out = append(out, wire.PayoutAt{ID: id, Status: wire.PayoutStatus(status)})
+		}
+	}
+	return out, err
+}
+
+// checkIDs checks ids of one kind of thing, with commas between them.
+func checkIDs(thing string) func(string) *fault {
+	return func(text string) *fault {
+		ids := strings.Split(text, ",")
+		if len(ids) > maxNamed {
+			return &fault{faultLength, fmt.Sprintf("must have 1 to %d ids", maxNamed)}
+		}
+		for i, id := range ids {
+			if !things[thing].valid(id) {
+				return &fault{faultFormat, "must be ids, each of a " + thing + ", with commas between them"}
+			}
+			if slices.Contains(ids[:i], id) {
+				return &fault{faultDuplicate, "must have no id twice"}
+			}
+		}
+		return nil
+	}
+}
