@@ -33,18 +33,19 @@ const bulkMore = "more"
 // decideMany decides about each id of a stored plan and stores the answer, so that a repeat of the call
 // returns the same.
 func (s *Server) decideMany(ctx context.Context, w staff.Write, b bulk) (staff.Answer, error) {
-	ids, more, err := b.named, false, error(nil)
-	switch {
-	case ids != nil:
-		err = b.check(ids)
-	default:
-		ids, more, err = b.list(w.Owner)
-	}
-	if more {
-		ids = append(ids, bulkMore)
-	}
-	if err != nil {
-		return staff.Answer{}, err
+	ids := b.named
+	if ids != nil {
+		if err := b.check(ids); err != nil {
+			return staff.Answer{}, err
+		}
+	} else {
+		listed, more, err := b.list(w.Owner)
+		if err != nil {
+			return staff.Answer{}, err
+		}
+		if ids = listed; more {
+			ids = append(ids, bulkMore)
+		}
 	}
 	ids, done, err := s.cfg.Store.PlanBulk(ctx, w, ids)
 	if err != nil || done.Status != 0 {

@@ -36,11 +36,12 @@ type stopCampaignIn struct {
 // stopCampaign returns the operation by which staff pauses or ends a campaign.
 func stopCampaign(to campaign.Status) operation[stopCampaignIn, stored[wire.StaffCampaign]] {
 	return func(s *Server, ctx context.Context, in *stopCampaignIn) (*stored[wire.StaffCampaign], error) {
-		return storedAs[wire.StaffCampaign](s.cfg.Store.StopCampaign(ctx, in.Write, in.ID, to, func(c campaign.Campaign, ended bool) (int, []byte) {
+		render := func(c campaign.Campaign, ended bool) (int, []byte) {
 			if ended {
 				return in.kept(refuse(wire.CodeCampaignEnded))
 			}
 			return http.StatusOK, encodeBody(renderStaffCampaign(c))
-		}))
+		}
+		return storedAs[wire.StaffCampaign](s.cfg.Store.StopCampaign(ctx, in.Write, in.ID, to, render))
 	}
 }

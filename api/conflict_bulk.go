@@ -93,7 +93,8 @@ const (
 
 // decideConflict decides about one share conflict, or returns what would be decided. There is one
 // decision per key and share conflict, whose item is stored, so that a repeated call returns the same.
-func (s *Server) decideConflict(ctx context.Context, w staff.Write, id string, kind payout.DecisionKind, dryRun bool) (wire.BulkConflictItem, error) {
+func (s *Server) decideConflict(ctx context.Context, w staff.Write, id string, kind payout.DecisionKind, dryRun bool,
+) (wire.BulkConflictItem, error) {
 	store := s.cfg.Store
 	if dryRun {
 		plan, refused := store.PreviewConflict(ctx, w.Owner, id, kind)

@@ -84,18 +84,6 @@ func (q *query) integer(name string, low, high int64) (int64, bool) {
 	return n, err == nil
 }
 
-// checkBool checks for true or false.
-func checkBool(s string) *fault {
-	if s != "true" && s != "false" {
-		return &fault{faultEnum, "must be true or false"}
-	}
-	return nil
-}
-
-// flag reads a boolean filter. false means the same as omitted, because generated clients send
-// both.
-func (q *query) flag(name string) bool { return q.text(name, checkBool) == "true" }
-
 // page reads limit and cursor; "" is the first page.
 func (q *query) page() (limit int, cursor string) {
 	n, ok := q.integer("limit", 1, maxLimit)
@@ -108,17 +96,6 @@ func (q *query) page() (limit int, cursor string) {
 		}
 		return nil
 	})
-}
-
-// given returns the known parameters that the request has, apart from some.
-func (q *query) given(except ...string) map[string]string {
-	out := map[string]string{}
-	for _, name := range q.known {
-		if values := q.values[name]; len(values) == 1 && !slices.Contains(except, name) {
-			out[name] = values[0]
-		}
-	}
-	return out
 }
 
 // done returns all faults, unknown parameters included. It is called after the last read.

@@ -158,7 +158,8 @@ func refusedByState(err error) bool {
 // bulkDecide decides about one payout, also when the preview refused it. There is one decision
 // per key and payout, whose item is stored, so that a repeated call decides nothing twice and
 // returns the same.
-func (s *Server) bulkDecide(ctx context.Context, w staff.Write, id string, c payout.DecisionRequest, item wire.BulkItem) (wire.BulkItem, error) {
+func (s *Server) bulkDecide(ctx context.Context, w staff.Write, id string, c payout.DecisionRequest, item wire.BulkItem,
+) (wire.BulkItem, error) {
 	w.Route += "/" + id
 	stored, err := s.cfg.Store.Decide(ctx, w, id, c, func(d *staff.Decision, _ staff.PaymentRow, refused error) (int, []byte) {
 		one := itemOrSkipped(item, refused)

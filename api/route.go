@@ -74,9 +74,6 @@ func (r *route) hasQuery() bool {
 	return slices.ContainsFunc(r.params, func(p param) bool { return p.in == "query" })
 }
 
-// on returns the path with its parameter filled in.
-func (r *route) on(id string) string { return strings.Replace(r.path, "{id}", id, 1) }
-
 // codes returns every error code of the route: its own and those of its kind.
 func (r *route) codes() []wire.Code {
 	codes := slices.Clone(r.problems)

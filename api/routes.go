@@ -18,8 +18,7 @@ var (
 	packetParam = param{in: "path", name: "id", required: true, schema: "", example: "3q5k9v0c1m7e2u8h4r6t", about: "The packet's id."}
 	userParam   = param{in: "path", name: "user_id", required: true, schema: "", example: "u2",
 		about: "The user's id, 1 to 64 bytes of UTF-8 without control characters, percent-encoded. Compared byte by byte."}
-	payoutParam = param{in: "path", name: "id", required: true, schema: "", example: "p3q5k9v0c1m7e2u8h4r6t0003", about: "The payout's id."}
-	keyParam    = param{in: "header", name: headerIdempotencyKey, required: true, schema: "", example: "9a2c6f1e-order-4711",
+	keyParam = param{in: "header", name: headerIdempotencyKey, required: true, schema: "", example: "9a2c6f1e-order-4711",
 		about: "1 to 128 visible ASCII characters, chosen by the client. The same key and body return the first answer."}
 	limitParam = param{in: "query", name: "limit", schema: 0, min: 1, max: maxLimit, example: defaultLimit,
 		about: "Items per page, 50 by default."}

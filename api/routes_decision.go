@@ -26,16 +26,16 @@ func approvalRoutes() []*route {
 		}, approvals.page()),
 		get(route{
 			id: "sumApprovals", path: wire.PathApprovals + "/sum", tag: tag, summary: "Count and sum decisions that need a second person",
-			about: "Covers the decisions that the list returns for the same filters, up to 10,000 of the status, decisions without a second " +
-				"person included in that limit. The amounts " +
+			about: "Covers the decisions that the list returns for the same filters, up to 10,000 of the status, decisions without a " +
+				"second person included in that limit. The amounts " +
 				"are those of the payouts and refunds; two decisions about one payment count twice.",
 			limit: listTimeout, answers: ok("Count and sum."),
 		}, (*Server).sumApprovals),
 		decisionRoute(route{
 			id: "approve", path: wire.PathApprovals + "/{id}/approve", summary: "Approve a decision of another person",
-			about: "The person who decided is refused with 403. The state is checked again. 409 not_retryable: the state no longer permits the " +
-				"decision; the decision ends. 409 decision_changed: the decision would no longer do what was shown when it was made; nothing moves " +
-				"and it continues to wait.",
+			about: "The person who decided is refused with 403. The state is checked again. 409 not_retryable: the state no longer permits " +
+				"the decision; the decision ends. 409 decision_changed: the decision would no longer do what was shown when it was made; nothing " +
+				"moves and it continues to wait.",
 			problems: []wire.Code{wire.CodeDecisionChanged},
 		}, answerApproval(true)),
 		decisionRoute(route{
@@ -44,8 +44,8 @@ func approvalRoutes() []*route {
 		}, answerApproval(false)),
 		decisionRoute(route{
 			id: "withdraw", path: wire.PathApprovals + "/{id}/withdraw", summary: "Withdraw one's own decision",
-			about: "Ends one's own decision while it waits; nothing moves, and another decision can be made at once. Other people are refused with " +
-				"403. After an approval or rejection the answer is 409.",
+			about: "Ends one's own decision while it waits; nothing moves, and another decision can be made at once. Other people are refused " +
+				"with 403. After an approval or rejection the answer is 409.",
 		}, (*Server).withdrawApproval),
 		conflictRoute("honour", "Honour many share conflicts", "Pays the acknowledged amount of each with the money of the house."),
 		conflictRoute("void", "Void many share conflicts", "Ends each without paying anything, for example because its user has another "+
@@ -70,35 +70,35 @@ func payoutRoutes() []*route {
 		}, (*Server).getPayout),
 		decisionRoute(route{
 			id: "retryPayout", path: path + "/{id}/retry", payment: payment, summary: "Retry a payout",
-			about: "Pays a failed or returned payout again. Every earlier order number is queried before anything is sent. From the approval amount " +
-				"on, a second person has to approve: then approval is set and nothing has moved yet. A payout that is not final can be retried " +
-				"after the provider's memory of its order number ends, with evidence, always with a second person and with a new order number. " +
-				"Both give the earlier numbers up on the last answer that they were shown; after another answer the payout is unknown again. " +
-				"409 not_retryable also while the recipient has the money of one of the order numbers.",
+			about: "Pays a failed or returned payout again. Every earlier order number is queried before anything is sent. From the approval " +
+				"amount on, a second person has to approve: then approval is set and nothing has moved yet. A payout that is not final can be " +
+				"retried after the provider's memory of its order number ends, with evidence, always with a second person and with a new order " +
+				"number. Both give the earlier numbers up on the last answer that they were shown; after another answer the payout is unknown " +
+				"again. 409 not_retryable also while the recipient has the money of one of the order numbers.",
 		}, decide[wire.Retry, wire.Decided](payout.DecisionRetry)),
 		decisionRoute(route{
 			id: "cancelPayout", path: path + "/{id}/cancel", payment: payment, summary: "Cancel a payout",
-			about: "Returns the amount of a failed or returned payout to its sender, always with a second person. After the approval every order " +
-				"number is queried. When none has moved money, the payout is cancelled and refunded to the sender. Until then the payout keeps its " +
-				"status and the decision is open, and withdrawCancel ends it.",
+			about: "Returns the amount of a failed or returned payout to its sender, always with a second person. After the approval every " +
+				"order number is queried. When none has moved money, the payout is cancelled and refunded to the sender. Until then the payout keeps " +
+				"its status and the decision is open, and withdrawCancel ends it.",
 		}, decide[wire.Reason, wire.Decided](payout.DecisionCancel)),
 		decisionRoute(route{
 			id: "withdrawCancel", path: path + "/{id}/withdraw", payment: payment, summary: "Withdraw the open cancel of a payout",
-			about: "Ends a cancel that is open, for example because the provider answers \"in progress\" for ever. Any person of finance can withdraw " +
-				"it, under holds too. The payout keeps its status, nothing has moved, and another decision can be made at once; the next retry " +
-				"needs a second person at any amount. 409 not_retryable: no cancel is open. A decision that waits for a second person is " +
-				"withdrawn with the operation withdraw.",
+			about: "Ends a cancel that is open, for example because the provider answers \"in progress\" for ever. Any person of finance can " +
+				"withdraw it, under holds too. The payout keeps its status, nothing has moved, and another decision can be made at once; the next " +
+				"retry needs a second person at any amount. 409 not_retryable: no cancel is open. A decision that waits for a second person " +
+				"is withdrawn with the operation withdraw.",
 		}, withdrawCancel[wire.Decided]),
 		decisionRoute(route{
 			id: "markPayoutPaid", path: path + "/{id}/mark-paid", payment: payment, summary: "Mark a payout as paid by other means",
-			about: "Records evidence of a payment outside the provider, always with a second person. It applies to failed and returned payouts. A " +
-				"payout that is not final can be marked after the provider's memory of its order number ends, and an unknown one when money moved " +
-				"under an earlier number; nothing is sent afterwards. A success that the provider reports later becomes a break.",
+			about: "Records evidence of a payment outside the provider, always with a second person. It applies to failed and returned payouts. " +
+				"A payout that is not final can be marked after the provider's memory of its order number ends, and an unknown one when money " +
+				"moved under an earlier number; nothing is sent afterwards. A success that the provider reports later becomes a break.",
 		}, decide[wire.MarkPaid, wire.Decided](payout.DecisionMarkPaid)),
 		decisionRoute(route{
 			id: "askPayout", path: path + "/{id}/ask", payment: payment, summary: "Query the provider about a payout",
-			about: "Queries every order number of the payout and records the answers. It sends nothing. It is possible in every status, once an order " +
-				"number was sent.",
+			about: "Queries every order number of the payout and records the answers. It sends nothing. It is possible in every status, once an " +
+				"order number was sent.",
 		}, decide[wire.Reason, wire.Decided](payout.DecisionQuery)),
 		post(route{
 			id: "retryPayouts", path: path + "/retry", roles: finance, tag: "staff decisions", summary: "Retry many payouts",
@@ -129,9 +129,9 @@ func refundRoutes() []*route {
 		}, decide[wire.Retry, wire.DecidedRefund](payout.DecisionRetry)),
 		decisionRoute(route{
 			id: "cancelRefund", path: path + "/{id}/cancel", payment: payment, summary: "Cancel a refund",
-			about: "Gives up a refund that its sender must not get, always with a second person: the provider has returned the charge of the packet, " +
-				"or the cancelled payout has reached its recipient after all. It applies to pending, failed and returned refunds, also held ones. " +
-				"Every order number is queried before it takes effect. Any other refund is refused with 409 not_retryable.",
+			about: "Gives up a refund that its sender must not get, always with a second person: the provider has returned the charge of the " +
+				"packet, or the cancelled payout has reached its recipient after all. It applies to pending, failed and returned refunds, also held " +
+				"ones. Every order number is queried before it takes effect. Any other refund is refused with 409 not_retryable.",
 		}, decide[wire.Reason, wire.DecidedRefund](payout.DecisionCancel)),
 		decisionRoute(route{
 			id: "withdrawRefundCancel", path: path + "/{id}/withdraw", payment: payment, summary: "Withdraw the open cancel of a refund",
@@ -155,9 +155,9 @@ func conflictRoute(decision, summary, effect string) *route {
 		id: decision + "ShareConflicts", path: wire.PathShareConflicts + "/" + decision, roles: finance, tag: "staff decisions",
 		summary: summary,
 		about: effect + " Decides about the share conflicts that match and that nobody has decided about, at most 200, newest first. " +
-			"The first person's call only asks; the same call by another person of finance carries out what others have asked for within 24 " +
-			"hours, and asks for the rest. Those that you have asked for are left out. The same key decides about a share conflict once. " +
-			"dry_run is true by default.",
+			"The first person's call only asks; the same call by another person of finance carries out what others have asked for within " +
+			"24 hours, and asks for the rest. Those that you have asked for are left out. The same key decides about a share conflict " +
+			"once. dry_run is true by default.",
 		maxBody: 2 * bodyLimit, answers: ok("The result for each share conflict; of a dry run, what would be done."),
 		problems: []wire.Code{wire.CodeRequestInProgress},
 	}, decideConflicts(conflictDecisions[decision]))

@@ -251,7 +251,8 @@ func (b *bank) testPayouts(t *testing.T) {
 		detail.Amount != 100 {
 		t.Errorf("detail %+v", detail)
 	}
-	bulk, err := b.staff.RetryPayouts(ctx, wire.BulkRetry{Filter: wire.BulkFilter{PaymentFilter: wire.PaymentFilter{PacketID: p.ID}}, Reason: "all of them",
+	ofPacket := wire.BulkFilter{PaymentFilter: wire.PaymentFilter{PacketID: p.ID}}
+	bulk, err := b.staff.RetryPayouts(ctx, wire.BulkRetry{Filter: ofPacket, Reason: "all of them",
 		DryRun: true})
 	b.must(err)
 	if bulk.Count != 1 || !bulk.DryRun || len(bulk.Items) != 1 || bulk.Items[0].ID != failed || bulk.Items[0].Result != "would_retry" {

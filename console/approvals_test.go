@@ -30,7 +30,8 @@ func TestWaitingAmongMany(t *testing.T) {
 		func(r *http.Request) any {
 			switch {
 			case r.URL.Path == "/v1/staff/payouts/"+payout:
-				return wire.PayoutDetail{Payout: wire.Payout{Payment: wire.Payment{ID: payout, Status: wire.PayoutFailed}}, PaymentHistory: wire.PaymentHistory{Retry: wire.RetryPreview{Code: &pending}}}
+				return wire.PayoutDetail{Payout: wire.Payout{Payment: wire.Payment{ID: payout, Status: wire.PayoutFailed}},
+					PaymentHistory: wire.PaymentHistory{Retry: wire.RetryPreview{Code: &pending}}}
 			case r.URL.Query().Get("payment_id") == payout:
 				return wire.List[wire.ApprovalItem]{Items: []wire.ApprovalItem{mine}}
 			}

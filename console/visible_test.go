@@ -21,7 +21,7 @@ const disguised = "\u202egro.kcatta\u2066\u200b\ufeff\u3164\u2028</b>"
 
 // words are valid values of fields that only the platform writes.
 var words = map[string]string{
-	"Payout.Status": "failed", "Refund.Status": "failed", "Refund.Kind": "remainder", "PayoutRef.Status": "paid",
+	"Payment.Status": "failed", "Refund.Kind": "remainder", "PayoutRef.Status": "paid",
 	"Decision.Kind": "retry", "ApprovalItem.Status": "waiting", "Preview.Status": "failed", "RetryPreview.Code": "not_retryable",
 	"RetryPreview.Undecided": "packet",
 	"Packet.Status":          "open", "Packet.Split": "random", "PayoutSum.Status": "paid",
