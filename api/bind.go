@@ -136,7 +136,7 @@ func checkOf(f reflect.StructField) func(string) *fault {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	enum := strings.Split(f.Tag.Get("enum"), ",")
+	name, enum := f.Tag.Get("check"), strings.Split(f.Tag.Get("enum"), ",")
 	if basic := basics[t]; basic != nil {
 		for _, value := range basic().Enum {
 			enum = append(enum, value.(string))
@@ -146,8 +146,10 @@ func checkOf(f reflect.StructField) func(string) *fault {
 	switch {
 	case len(enum) > 0:
 		return oneOf(enum)
-	case f.Tag.Get("check") != "":
-		return textChecks[f.Tag.Get("check")]
+	case textChecks[name] != nil:
+		return textChecks[name]
+	case name != "":
+		return things[name].check(name)
 	case t == typeOf[wire.Date]():
 		return checkDay
 	case f.Tag.Get("maxLength") != "":

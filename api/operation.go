@@ -307,56 +307,6 @@ func refusedWrite(err error, missing *refusal) error {
 	return err
 }
 
-// thing is a kind of thing with ids.
-type thing struct {
-	valid          func(string) bool
-	missing        func() *refusal
-	about, example string
-}
-
-// things are the kinds of things in paths and cursors, by the tags of and check. A malformed id is answered like an
-// unknown one.
-var things = map[string]thing{
-	"conflict": {isPayment(payout.KindHonour), func() *refusal { return refuse(wire.CodePayoutNotFound) }, "The payout of a share conflict.",
-		"h3q5k9v0c1m7e2u8h4r6t0001"},
-	"payout": {isPayment(payout.KindPayout, payout.KindHonour), func() *refusal { return refuse(wire.CodePayoutNotFound) },
-		"The payout's id.", "p3q5k9v0c1m7e2u8h4r6t0003"},
-	"refund": {isPayment(payout.KindRefund), func() *refusal { return refuse(wire.CodeRefundNotFound) }, "The refund's id.",
-		"r3q5k9v0c1m7e2u8h4r6t0000"},
-	"hold":        {isNumbered(holdPrefix), func() *refusal { return noSuch("hold") }, "The hold's id.", "h12"},
-	"break":       {isNumbered(breakPrefix), func() *refusal { return noSuch("break") }, "The break's id.", "b4711"},
-	"audit entry": {isNumbered(""), func() *refusal { return noSuch("audit entry") }, "The number of an audit entry.", "17"},
-	"approval": {isVisibleID(maxApprovalID), func() *refusal { return noSuch("approval") }, "The approval's id.",
-		"aKQ3X7M2P5R6T4V2W3Y7Z5B6CD"},
-	"reconciliation": {isVisibleID(maxFieldName), func() *refusal { return noSuch("reconciliation") }, "The reconciliation's id.",
-		"sKQ3X7M2P5R6T4V2W3Y7Z5B6CD"},
-	"key":        {access.ValidKeyID, func() *refusal { return noSuch("key") }, "The key's id.", "k3q5v2c7m4e2"},
-	"ticket key": {access.ValidKeyID, func() *refusal { return noSuch("ticket key") }, "The key's id.", "k3q5v2c7m4e2"},
-	"provider": {isVisibleID(maxFieldName), func() *refusal { return noSuch("provider") },
-		"The provider's name, as in the provider member of payouts.", "sandbox"},
-	"day":      {func(s string) bool { return checkDay(s) == nil }, dayNotFound, "The day.", "2026-02-17"},
-	"packet":   {packet.ValidID, func() *refusal { return refuse(wire.CodePacketNotFound) }, "The packet's id.", "3q5k9v0c1m7e2u8h4r6t"},
-	"campaign": {packet.ValidID, func() *refusal { return refuse(wire.CodeCampaignNotFound) }, "The campaign's id.", "3q5k9v0c1m7e2u8h4r6t"},
-}
-
-func init() {
-	for name, t := range things {
-		if textChecks[name] != nil {
-			continue
-		}
-		textChecks[name] = func(s string) *fault {
-			if !t.valid(s) {
-				return &fault{faultFormat, "must be the id of a " + name}
-			}
-			return nil
-		}
-	}
-}
-
-func isVisibleID(max int) func(string) bool {
-	return func(s string) bool { return isVisible(s, max) }
-}
-
 // kept renders a refusal that is stored as the answer to a write.
 func (r *request) kept(e *refusal) (status int, body []byte) {
 	p := e.problem(instanceOf(r.c), r.id)

@@ -1,0 +1,58 @@
+package api
+
+import (
+	"hongbao/internal/access"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
+	"hongbao/wire"
+)
+
+// thing is a kind of thing with ids.
+type thing struct {
+	valid          func(string) bool
+	missing        func() *refusal
+	about, example string
+}
+
+// things are the kinds of things in paths and cursors, by the tags of and check. A malformed id is answered like an
+// unknown one.
+var things = map[string]thing{
+	"conflict": {isPayment(payout.KindHonour), absent(wire.CodePayoutNotFound), "The payout of a share conflict.",
+		"h3q5k9v0c1m7e2u8h4r6t0001"},
+	"payout": {isPayment(payout.KindPayout, payout.KindHonour), absent(wire.CodePayoutNotFound),
+		"The payout's id.", "p3q5k9v0c1m7e2u8h4r6t0003"},
+	"refund": {isPayment(payout.KindRefund), absent(wire.CodeRefundNotFound), "The refund's id.",
+		"r3q5k9v0c1m7e2u8h4r6t0000"},
+	"hold":        {isNumbered(holdPrefix), none("hold"), "The hold's id.", "h12"},
+	"break":       {isNumbered(breakPrefix), none("break"), "The break's id.", "b4711"},
+	"audit entry": {isNumbered(""), none("audit entry"), "The number of an audit entry.", "17"},
+	"approval": {isVisibleID(maxApprovalID), none("approval"), "The approval's id.",
+		"aKQ3X7M2P5R6T4V2W3Y7Z5B6CD"},
+	"reconciliation": {isVisibleID(maxFieldName), none("reconciliation"), "The reconciliation's id.",
+		"sKQ3X7M2P5R6T4V2W3Y7Z5B6CD"},
+	"key":        {access.ValidKeyID, none("key"), "The key's id.", "k3q5v2c7m4e2"},
+	"ticket key": {access.ValidKeyID, none("ticket key"), "The key's id.", "k3q5v2c7m4e2"},
+	"provider": {isVisibleID(maxFieldName), none("provider"),
+		"The provider's name, as in the provider member of payouts.", "sandbox"},
+	"day":      {func(s string) bool { return checkDay(s) == nil }, dayNotFound, "The day.", "2026-02-17"},
+	"packet":   {packet.ValidID, absent(wire.CodePacketNotFound), "The packet's id.", "3q5k9v0c1m7e2u8h4r6t"},
+	"campaign": {packet.ValidID, absent(wire.CodeCampaignNotFound), "The campaign's id.", "3q5k9v0c1m7e2u8h4r6t"},
+}
+
+// check checks the form of an id, for a body or a parameter.
+func (t thing) check(name string) func(string) *fault {
+	return func(s string) *fault {
+		if !t.valid(s) {
+			return &fault{faultFormat, "must be the id of a " + name}
+		}
+		return nil
+	}
+}
+
+func none(thing string) func() *refusal { return func() *refusal { return noSuch(thing) } }
+
+func absent(code wire.Code) func() *refusal { return func() *refusal { return refuse(code) } }
+
+func isVisibleID(max int) func(string) bool {
+	return func(s string) bool { return isVisible(s, max) }
+}
