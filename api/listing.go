@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"reflect"
 	"strconv"
@@ -87,10 +88,7 @@ func (l listing[F, I]) page() operation[listed[F], wire.List[I]] {
 }
 
 func (l listing[F, I]) readPage(s *Server, ctx context.Context, in *listed[F], bind binder) (*wire.List[I], error) {
-	a := selection[F]{filter: in.Filter, caller: in.caller, now: in.now(), limit: in.Page.Limit}
-	if a.limit == 0 {
-		a.limit = defaultLimit
-	}
+	a := selection[F]{filter: in.Filter, caller: in.caller, now: in.now(), limit: cmp.Or(in.Page.Limit, defaultLimit)}
 	kept := map[string]string{}
 	for _, m := range in.parameters() {
 		if m.name != "limit" && m.name != "cursor" {

@@ -75,8 +75,8 @@ func checkPacketStatus(s string) *fault {
 func listPackets(r *request) (answer, error) {
 	q := readQuery(r)
 	filters := map[string]string{}
-	put(filters, "sender_id", q.text("sender_id", checkID))
-	put(filters, "status", q.text("status", checkPacketStatus))
+	put(filters, "sender_id", q.text("sender_id", false, checkID))
+	put(filters, "status", q.text("status", false, checkPacketStatus))
 	return r.packetPage(q, "packets", filters)
 }
 
@@ -87,18 +87,18 @@ func listUserPackets(r *request) (answer, error) {
 	}
 	q := readQuery(r)
 	filters := map[string]string{"sender_id": user}
-	put(filters, "status", q.text("status", checkPacketStatus))
+	put(filters, "status", q.text("status", false, checkPacketStatus))
 	return r.packetPage(q, "sent", filters)
 }
 
-func put(filters map[string]string, name, value string) {
-	if value != "" {
-		filters[name] = value
+func put(filters map[string]string, name string, value *string) {
+	if value != nil {
+		filters[name] = *value
 	}
 }
 
 // packetPage answers with a page of the list with the given name.
-func (r *request) packetPage(q *query, list string, filters map[string]string) (answer, error) {
+func (r *request) packetPage(q *object, list string, filters map[string]string) (answer, error) {
 	limit, cursor := q.page()
 	if err := q.done(); err != nil {
 		return answer{}, err

@@ -167,27 +167,21 @@ func getSummary(r *request) (answer, error) {
 		return answer{}, err
 	}
 	q := readQuery(r)
-	year, given := q.integer("year", firstYear, lastYear)
-	name := q.text("tz", checkZone)
+	given, name := q.integer("year", false, firstYear, lastYear), valueOr(q.text("tz", false, checkZone), defaultZone)
 	if err := q.done(); err != nil {
 		return answer{}, err
-	}
-	if name == "" {
-		name = defaultZone
 	}
 	loc, err := zone(name)
 	if err != nil {
 		return answer{}, err
 	}
-	if !given {
-		year = int64(r.server.cfg.Now().In(loc).Year())
-	}
-	sums, err := r.sums(user, yearOf(int(year), loc))
+	year := int(valueOr(given, int64(r.server.cfg.Now().In(loc).Year())))
+	sums, err := r.sums(user, yearOf(year, loc))
 	if err != nil {
 		return answer{}, err
 	}
 	return answer{status: http.StatusOK, body: wire.Summary{
-		UserID: user, Year: int(year), TZ: name, Sent: wire.SentSummary{Count: sums.SentCount, Amount: sums.SentAmount},
+		UserID: user, Year: year, TZ: name, Sent: wire.SentSummary{Count: sums.SentCount, Amount: sums.SentAmount},
 		Received: wire.ReceivedSummary{Count: sums.ReceivedCount, Amount: sums.ReceivedAmount, BestLuck: sums.BestLuckCount},
 	}}, nil
 }
