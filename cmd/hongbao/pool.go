@@ -254,15 +254,15 @@ func poolRebuild(ctx context.Context, cfg poolConfig, lane int, out io.Writer, l
 	return errors.Join(printf(out, "%d lanes rebuilt.\n", n), stay)
 }
 
-// rejectRestored compares MySQL's books with what Redis knows of them. Made from books that
-// are older than reality, a lane would lack acknowledged grabs (R13).
+// rejectRestored compares MySQL's heartbeat with what Redis knows of it. Rebuilt from a MySQL that was restored, a lane would
+// lack acknowledged grabs (R13).
 func rejectRestored(ctx context.Context, db *store.Store, redis *pool.Pool) error {
 	known, err := redis.HeartbeatNumber(ctx)
 	if err != nil {
 		return err
 	}
-	books, err := db.CompareHeartbeat(ctx, known)
-	if err == nil && books.State == payout.MySQLRestored {
+	state, err := db.CompareHeartbeat(ctx, known)
+	if err == nil && state.State == payout.MySQLRestored {
 		err = fmt.Errorf("no lane is rebuilt: %w; see docs/disaster.md, \"MySQL restored\"", payout.ErrMySQLRestored)
 	}
 	return err
