@@ -466,8 +466,10 @@ func TestExportListsInSteps(t *testing.T) {
 	// Packets whose status depends on Redis: the first two steps find none that match.
 	h.open(h.app, with())
 	h.exec(h.dsn, fmt.Sprintf(`INSERT INTO packets (id, app_id, sender_id, currency, total_amount, share_count, split, min_share, max_share,
-		greeting, metadata, body_hash, commitment, sealed_seed, charge_provider, payout_provider, status, failure_code, created_at, opens_at, expires_at, updated_at)
-		SELECT LPAD(LOWER(CONV(seq, 10, 32)), 20, '0'), 'app', 's', 'CNY', 100, 1, 'equal', 1, 0, '', '{}', 'h', 'c', 's', 'sandbox', 'sandbox', IF(seq > %[1]d, 'open',
+		greeting, metadata, body_hash, commitment, sealed_seed, charge_provider, payout_provider, status, failure_code,
+		created_at, opens_at, expires_at, updated_at)
+		SELECT LPAD(LOWER(CONV(seq, 10, 32)), 20, '0'), 'app', 's', 'CNY', 100, 1, 'equal', 1, 0, '', '{}', 'h', 'c', 's', 'sandbox', 'sandbox',
+		IF(seq > %[1]d, 'open',
 		'rejected'), IF(seq > %[1]d, NULL, 'declined'), NOW(3) + INTERVAL 60 - seq DIV 1500 MINUTE, NOW(3) + INTERVAL 2 HOUR,
 		NOW(3) + INTERVAL 1 DAY, NOW(3) FROM seq_1_to_%[2]d`, n, n+4100))
 	h.exec(h.dsn, fmt.Sprintf(`INSERT INTO audit (seq, at, actor, role, action, subject, reason, before_is, after_is, hash)

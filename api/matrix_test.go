@@ -504,7 +504,7 @@ func (m *matrix) makeRows(failed []string) map[string]matrixRow {
 		"getClose":    read(allStaff, staff+"/closes/"+today),
 		"exportClose": read(allStaff, staff+"/export/close.csv?date="+today),
 
-		"receiveSandboxNotification": {who: everybody, path: "/v1/provider-notifications/sandbox", body: notice, status: http.StatusNoContent,
+		"receiveNotification": {who: everybody, path: "/v1/provider-notifications/sandbox", body: notice, status: http.StatusNoContent,
 			header: sign(m.t, "e1", notice)},
 		"getLiveness":  read(everybody, "/livez"),
 		"getReadiness": read(everybody, "/readyz"),

@@ -13,14 +13,26 @@ import (
 // unsignedLog bounds the log lines about unsigned notifications: anybody can send them.
 var unsignedLog logThrottle
 
-// receiveNotification stores a notification once. The provider's signature is checked first: an
-// unsigned notification is refused without details, a signed one with the faults of its body.
+// receiveNotification stores a notification once and answers as the provider expects.
 func receiveNotification(r *request) (answer, error) {
+	provider := r.server.cfg.Provider
+	if r.c.Params("name") != provider.Name() {
+		return answer{}, refuse(wire.CodeUnauthenticated)
+	}
+	err := r.storeNotification(provider)
+	if own := provider.AnswerNotification(err); own != nil {
+		return answer{status: own.Status, raw: own.Body, kind: own.Type}, nil
+	}
+	return answer{status: http.StatusNoContent}, err
+}
+
+// storeNotification stores a notification. The provider's signature is checked first: an unsigned
+// notification is refused without details, a signed one with the faults of its body.
+func (r *request) storeNotification(provider Provider) error {
 	header := http.Header{}
 	for name, value := range r.c.Request().Header.All() {
 		header.Add(string(name), string(value))
 	}
-	provider := r.server.cfg.Provider
 	eventID, orderNo, err := provider.VerifyNotification(header, r.payload)
 	if err != nil {
 		signed := errors.Is(err, payout.ErrUnknownNotification)
@@ -28,14 +40,11 @@ func receiveNotification(r *request) (answer, error) {
 			slog.WarnContext(r.ctx, "notification refused", slog.String(observe.LogRequest, r.id), slog.Any("error", err))
 		}
 		if signed {
-			return answer{}, notificationFaults(r.payload)
+			return notificationFaults(r.payload)
 		}
-		return answer{}, refuse(wire.CodeUnauthenticated)
+		return refuse(wire.CodeUnauthenticated)
 	}
-	if err := r.server.cfg.Store.RecordNotification(r.ctx, provider.Adapter(), eventID, orderNo, r.payload); err != nil {
-		return answer{}, err
-	}
-	return answer{status: http.StatusNoContent}, nil
+	return r.server.cfg.Store.RecordNotification(r.ctx, provider.Adapter(), eventID, orderNo, r.payload)
 }
 
 // notificationFaults returns what is wrong with a signed body that names no order. Unknown

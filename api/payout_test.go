@@ -1,7 +1,9 @@
 package api_test
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -262,6 +264,40 @@ func TestUnsignedFlood(t *testing.T) {
 	wait.Until(h.t, "one is logged", func() bool { send(); return lines() > 0 })
 	if most := 1 + int(time.Since(began)/time.Second); lines() > most && most < sent {
 		t.Errorf("%d lines, want %d at most", lines(), most)
+	}
+}
+
+// ownAnswers is a provider with answers of its own to notifications.
+type ownAnswers struct{ api.Provider }
+
+func (ownAnswers) AnswerNotification(err error) *payout.NotificationAnswer {
+	if err != nil {
+		return &payout.NotificationAnswer{Status: http.StatusUnauthorized, Type: "application/json", Body: []byte(`{"code":"FAIL"}`)}
+	}
+	return &payout.NotificationAnswer{Status: http.StatusOK, Type: "text/plain", Body: []byte("success")}
+}
+
+// TestNotificationAnswer: the provider's adapter writes the answer to a notification, accepted or not.
+func TestNotificationAnswer(t *testing.T) {
+	t.Parallel()
+	h := newFixture(t, parts{change: func(c *api.Config) { c.Provider = ownAnswers{c.Provider} }})
+	const body = `{"event_id":"evt_1","order_no":"p1"}`
+	for want, header := range map[string]map[string]string{
+		"200 OK text/plain success": sign(t, "evt_1", body), `401 Unauthorized application/json {"code":"FAIL"}`: nil,
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), "POST", h.public+"/v1/provider-notifications/sandbox", strings.NewReader(body))
+		h.check(err)
+		req.Header.Set("Content-Type", "application/json")
+		for name, value := range header {
+			req.Header.Set(name, value)
+		}
+		resp, err := http.DefaultClient.Do(req) // h.do knows only the documented answers
+		h.check(err)
+		text, err := io.ReadAll(resp.Body)
+		h.check(errors.Join(err, resp.Body.Close()))
+		if got := resp.Status + " " + resp.Header.Get("Content-Type") + " " + string(text); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }
 

@@ -215,4 +215,7 @@ type Provider interface {
 	Totals(ctx context.Context, packetID string) (payout.ProviderTotals, error)
 	Returns(ctx context.Context, kind payout.Kind, packetID, after string) (payout.ReturnPage, error)
 	VerifyNotification(header http.Header, body []byte) (eventID, orderNo string, err error)
+	// AnswerNotification returns the answer that the provider expects to a notification, refused or
+	// not stored with err; nil: the API answers, with a problem document after an error.
+	AnswerNotification(err error) *payout.NotificationAnswer
 }

@@ -188,11 +188,13 @@ func overviewRoutes() []*route {
 func platformRoutes() []*route {
 	return []*route{
 		{
-			id: "receiveSandboxNotification", method: http.MethodPost, path: "/v1/provider-notifications/sandbox", listener: listenPublic,
-			realm: realmOpen, tag: "platform", summary: "Receive a notification of the sandbox provider",
-			about: "Expects a signature as specified by Standard Webhooks. A notification moves no money: it is stored once and " +
-				"causes a query to the provider.",
+			id: "receiveNotification", method: http.MethodPost, path: "/v1/provider-notifications/{name}", listener: listenPublic,
+			realm: realmOpen, tag: "platform", summary: "Receive a notification of a payment provider",
+			about: "Signature, body and answer are those of the provider; described here are the sandbox's, signed as specified by Standard " +
+				"Webhooks. A notification moves no money: it is stored once and causes a query to the provider.",
 			params: []param{
+				{in: "path", name: "name", required: true, schema: "", example: "sandbox",
+					about: "The provider's name, as in the provider member of payouts."},
 				{in: "header", name: "webhook-id", required: true, schema: "", about: "Id of the event."},
 				{in: "header", name: "webhook-timestamp", required: true, schema: "", about: "When it was sent, in Unix seconds."},
 				{in: "header", name: "webhook-signature", required: true, schema: "", about: "One or more signatures."},

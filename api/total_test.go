@@ -17,7 +17,8 @@ func TestSumsAboveMax(t *testing.T) {
 	for user, amounts := range map[string][]int64{"one": {largest}, "two": {largest, largest}, "other": {largest, largest - 1}} {
 		for i, amount := range amounts {
 			h.exec(dsn, fmt.Sprintf(`INSERT INTO packets (id, app_id, sender_id, currency, total_amount, share_count, split, min_share, max_share,
-				greeting, metadata, body_hash, commitment, sealed_seed, charge_provider, payout_provider, status, created_at, opens_at, expires_at, updated_at)
+				greeting, metadata, body_hash, commitment, sealed_seed, charge_provider, payout_provider, status,
+				created_at, opens_at, expires_at, updated_at)
 				VALUES ('%s', '%s', '%s', 'CNY', %d, 1, 'equal', 1, 0, '', '{}', 'h', 'c', 's', 'sandbox', 'sandbox', 'open', NOW(3), NOW(3), NOW(3) + INTERVAL 1 DAY,
 				NOW(3))`,
 				fmt.Sprintf("%-18s%02d", "k"+user, i), h.app.app.ID, user, amount))

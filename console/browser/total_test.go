@@ -61,7 +61,8 @@ func TestTotals(t *testing.T) {
 	})
 	h.exec(`INSERT INTO packets (id, app_id, sender_id, currency, total_amount, share_count, split, min_share, max_share, greeting, metadata,
 		body_hash, commitment, sealed_seed, charge_provider, payout_provider, status, failure_code, created_at, opens_at, expires_at, updated_at)
-		SELECT LPAD(LOWER(CONV(seq, 10, 32)), 20, '0'), 'many', 'm', 'CNY', 100, 1, 'equal', 1, 0, '', '{}', 'h', 'c', 's', 'sandbox', 'sandbox', 'rejected',
+		SELECT LPAD(LOWER(CONV(seq, 10, 32)), 20, '0'), 'many', 'm', 'CNY', 100, 1, 'equal', 1, 0, '', '{}', 'h', 'c', 's', 'sandbox', 'sandbox',
+		'rejected',
 		'declined', NOW(3) - INTERVAL 1 DAY, NOW(3) - INTERVAL 1 DAY, NOW(3), NOW(3) FROM seq_1_to_10001`,
 		`INSERT INTO breaks (kind, packet_id, payment_id, order_no, detail, created_at, last_seen) SELECT IF(seq <= 3, 'forgotten', 'mismatch'),
 			'', CONCAT('q', seq), '', 'seen', NOW(3) - INTERVAL 1 DAY, NOW(3) FROM seq_1_to_10001`,

@@ -9,6 +9,13 @@ import (
 // known form which event it is and of which order.
 var ErrUnknownNotification = errors.New("notification not understood")
 
+// NotificationAnswer is the answer to a notification.
+type NotificationAnswer struct {
+	Status int
+	Type   string // of the body
+	Body   []byte
+}
+
 // ErrWrongProvider means that a payment, or the whole installation, belongs to another provider or
 // merchant account than the adapter that would act.
 var ErrWrongProvider = errors.New("another provider, or another account there")

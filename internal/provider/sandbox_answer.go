@@ -187,3 +187,6 @@ func (s *Sandbox) VerifyNotification(header http.Header, body []byte) (eventID, 
 	}
 	return eventID, n.OrderNo, nil
 }
+
+// AnswerNotification returns nil: the sandbox understands the answers of the API.
+func (s *Sandbox) AnswerNotification(error) *payout.NotificationAnswer { return nil }
