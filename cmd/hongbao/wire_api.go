@@ -108,13 +108,19 @@ func serveAPI(ctx context.Context, c config, starting *api.Starting, logger *slo
 	if err != nil {
 		return err
 	}
-	if err := mountConsole(server, keys32(c.secret("session-key"))); err != nil {
+	heartbeat := &worker.Heartbeat{Store: db, Copy: redis, Logger: logger}
+	return listenAPI(ctx, server, keys32(c.secret("session-key")), heartbeat, refused, logger)
+}
+
+// listenAPI serves API and console until ctx ends. refused is as dial returns it.
+func listenAPI(ctx context.Context, server *api.Server, sessionKeys [][32]byte, heartbeat *worker.Heartbeat,
+	refused func(context.Context) error, logger *slog.Logger) error {
+	if err := mountConsole(server, sessionKeys); err != nil {
 		return err
 	}
 	if err := server.Listen(); err != nil {
 		return err
 	}
-	heartbeat := &worker.Heartbeat{Store: db, Copy: redis, Logger: logger}
 	group, gctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return heartbeat.Run(gctx) })
 	group.Go(func() error { return server.Serve(gctx) })
