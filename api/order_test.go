@@ -23,7 +23,7 @@ func TestBodyBeforeState(t *testing.T) {
 	found := 0
 	for path, methods := range doc.Paths {
 		before, after, named := strings.Cut(path, "{")
-		if methods["post"] == nil || !named {
+		if methods["post"] == nil || !named || strings.HasPrefix(path, "/v1/provider-notifications/") { // signed as a whole, not JSON for us
 			continue
 		}
 		found++

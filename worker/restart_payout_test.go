@@ -43,7 +43,7 @@ func TestR10_SecondShare(t *testing.T) {
 	if len(winners) != 1 {
 		t.Fatalf("winners are in %q", winners)
 	}
-	record := fmt.Sprintf("1:%d:%d:0:%d:restored:", amount, amount, time.Now().UnixMilli())
+	record := fmt.Sprintf("1:%d:%d:restored:", amount, time.Now().UnixMilli())
 	if err := rdb.HSet(ctx, winners[0], first.UserID, record).Err(); err != nil {
 		t.Fatal(err)
 	}

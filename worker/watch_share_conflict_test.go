@@ -36,7 +36,7 @@ func TestR11_ShareConflictHidesNoClaim(t *testing.T) {
 	if len(winners) != 1 {
 		t.Fatalf("winners are in %q", winners)
 	}
-	record := fmt.Sprintf("%d:%d:%d:0:%d:restored:", conflict.ShareIndex, conflict.Amount, conflict.Amount, conflict.ClaimedAt.UnixMilli())
+	record := fmt.Sprintf("%d:%d:%d:restored:", conflict.ShareIndex, conflict.Amount, conflict.ClaimedAt.UnixMilli())
 	if err := rdb.HSet(ctx, winners[0], conflict.UserID, record).Err(); err != nil {
 		t.Fatal(err)
 	}
