@@ -101,7 +101,11 @@ func (d *staffStack) testList(t *testing.T) {
 	}
 	out, notes = d.sh(exitOK, "payouts", "list", "--packet", p, "--limit", "3")
 	contains(t, out, "payout", "failure", "¥1.00")
-	contains(t, notes, "There are more entries: add --all, or --cursor "+*next)
+	_, cursor, named := strings.Cut(strings.TrimSpace(notes), "There are more entries: add --all, or --cursor ")
+	out, _ = d.sh(exitOK, "payouts", "list", "--packet", p, "--limit", "3", "--json", "--cursor", cursor)
+	if rest, end := d.ids(out); !named || len(rest) != 1 || end != nil || slices.Contains(first, rest[0]) {
+		t.Errorf("%s%s", notes, out)
+	}
 	if out, notes = d.sh(exitOK, "payouts", "list", "--packet", p, "--limit", "1", "--all"); notes != "" || strings.Count(out, "¥1.00") != 4 {
 		t.Errorf("%s%s", out, notes)
 	}
