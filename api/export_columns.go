@@ -2,10 +2,10 @@ package api
 
 import "slices"
 
-// The columns of files are members of their items, followed by columns formatted for people.
+// The columns of files are members of their items, followed by columns formatted for staff.
 
 // approvalColumns are the members of an ApprovalItem, with the current payout or refund and
-// the answer of the second person, followed by columns formatted for people.
+// the answer of the second person, followed by columns formatted for staff.
 var approvalColumns = fileColumns{names: []string{
 	"id", "status", "kind", "payment_id", "packet_id", "user_id", "amount", "payment_status", "decided_by", "reason", "evidence",
 	"answered_by", "answer_reason", "created_at", "expires_at", "ended_at", "decision_id", "amount_yuan", "created_local", "expires_local",
@@ -19,13 +19,13 @@ var approvalColumns = fileColumns{names: []string{
 }}
 
 // auditColumns are the members of an AuditEntry, one per column, followed by columns formatted
-// for people.
+// for staff.
 var auditColumns = fileColumns{names: []string{"seq", "at", "actor", "role", "action", "subject", "reason", "before", "after", "hash",
 	"at_local",
 	"local_zone", "key_id"}}
 
 // packetColumns are the members of a StaffPacket, one per column, followed by columns
-// formatted for people.
+// formatted for staff.
 var packetColumns = fileColumns{names: []string{
 	"id", "app", "status", "stored_status", "close_reason", "sender_id", "currency", "total_amount", "share_count", "split", "min_share",
 	"max_share", "greeting", "group_id", "metadata", "claimed_count", "claimed_amount", "remaining_count", "remaining_amount",
@@ -35,7 +35,7 @@ var packetColumns = fileColumns{names: []string{
 }}
 
 // breakFileColumns are the members of a Break, one per column, followed by columns formatted
-// for people.
+// for staff.
 var breakFileColumns = fileColumns{names: []string{
 	"id", "kind", "packet_id", "payment_id", "order_no", "user_id", "detail", "provider", "amount", "payment_amount", "reconciliation_id",
 	"seen", "created_at", "last_seen_at", "age_seconds", "resolved_at", "resolved_by", "resolved_reason", "amount_yuan", "payment_amount_yuan",

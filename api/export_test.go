@@ -106,7 +106,7 @@ func (l listed) items(h *fixture, query string) []json.RawMessage {
 }
 
 // cells makes of an item of the list what its line should be, apart from what is there
-// for people and from defused text. What is null is left out.
+// for staff and from defused text. What is null is left out.
 func (l listed) cells(t *testing.T, item json.RawMessage) map[string]string {
 	t.Helper()
 	d := json.NewDecoder(bytes.NewReader(item))

@@ -64,7 +64,7 @@ type fixture struct {
 	provider string
 }
 
-// reports reads MySQL for people.
+// reports reads MySQL for staff.
 func (h *fixture) reports() *report.Source { return report.New(h.store.MySQL()) }
 
 // parts are the servers of a house; a test that kills one brings its own.

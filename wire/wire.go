@@ -4,7 +4,7 @@
 // Besides the tags of huma, fen says which amounts a member takes: "positive", "sum" (a number, or above 2^53-1 a string
 // of digits) or "net" (a sum that may be negative). A pointer without omitempty, and a member with orNull, is a value or
 // null. Of what the server reads, check names the form of a text, from and after name a member that is not above a number
-// or is before a time, and alone marks a member beside which no other is allowed.
+// or is before a time, and alone marks a member with which no other is allowed.
 package wire
 
 import (

@@ -55,7 +55,7 @@ func hearing(l *slog.Logger) *slog.Logger {
 	return slog.New(logs.Refuse(l.Handler(), logs.SignalsLeft, func(slog.Record) { signalsLeft.Add(1) }))
 }
 
-// reports reads MySQL for people.
+// reports reads MySQL for staff.
 func (r *rig) reports() *report.Source { return report.New(r.store.MySQL()) }
 
 // rig is the whole back end on real parts: Redis, MariaDB, Temporal, the sandbox provider and one

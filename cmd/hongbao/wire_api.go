@@ -129,7 +129,7 @@ func listenAPI(ctx context.Context, server *api.Server, sessionKeys [][32]byte, 
 	return group.Wait()
 }
 
-// apiStore is MySQL as the API uses it: what writes, and the reports for people.
+// apiStore is MySQL as the API uses it: what writes, and the reports for staff.
 type apiStore struct {
 	*store.Store
 	*report.Source

@@ -136,7 +136,7 @@ func testReadBadEntries(t *testing.T, on setup) {
 		{"a profile that is no JSON", claims(func(c *part) {
 			c.shares, c.users, c.profiles = shares(5, 1), "\x92\xa1u\xa1v", "\x81\x02\xa1{"
 		}), second, packet.ErrBadClaim},
-		{"a bad part beside a good one", map[string]string{"kind": "claims", pk.ID: users(good.users)[pk.ID],
+		{"a bad part next to a good one", map[string]string{"kind": "claims", pk.ID: users(good.users)[pk.ID],
 			other: "\xc1"}, []string{other}, ErrMalformed},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -1,6 +1,6 @@
 // Package store writes MySQL: transactions with a frozen time, one file a noun, and the reads that the steps of a
 // payment or packet decide on. Rows go in and out as domain types. Every status change is a compare-and-set.
-// Package report reads for people; package mysql is what both share.
+// Package report reads for staff; package mysql is what both share.
 package store
 
 import (

@@ -48,7 +48,7 @@ const ProviderKey = "key-of-tests"
 // WebhookSecret signs the notifications of the sandbox provider.
 var WebhookSecret = "whsec_" + base64.StdEncoding.EncodeToString([]byte("0123456789abcdef0123456789abcdef"))
 
-// Database is MySQL as the API uses it: what writes, and the reports for people.
+// Database is MySQL as the API uses it: what writes, and the reports for staff.
 type Database struct {
 	*store.Store
 	*report.Source

@@ -39,7 +39,7 @@ var layers = map[string][]string{
 	"staff":      {"money", "payout"},
 	"campaign":   {"packet", "payout"},
 	"pool":       {"failpoint", "dataformat", "money", "fence", "packet", "payout", "access", "observe"},
-	// store writes, report reads for people; neither sees the other. mysql is what both share.
+	// store writes, report reads for staff; neither sees the other. mysql is what both share.
 	"store/mysql":           {"failpoint", "money", "packet", "payout", "staff", "access"},
 	"store/storetest":       {"access", "money", "packet", "payout", "staff", "store/mysql", "observe"}, // fixtures of both
 	"store/report":          {"campaign", "failpoint", "money", "fence", "packet", "payout", "staff", "access", "observe", "store/mysql"},

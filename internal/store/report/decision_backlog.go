@@ -26,11 +26,11 @@ func (s *Source) DecisionBacklogs(ctx context.Context) ([]staff.DecisionBacklog,
 	}
 	approvals := staff.DecisionBacklog{Reason: staff.ReasonApproval, Oldest: mysql.OrZero(waiting.Oldest), Sum: staff.Sum{Count: waiting.N}}
 	if waiting.N > 0 {
-		tally, err := s.ApprovalTotal(ctx, staff.ApprovalFilter{Status: payout.DecisionWaiting})
+		total, err := s.ApprovalTotal(ctx, staff.ApprovalFilter{Status: payout.DecisionWaiting})
 		if err != nil {
 			return nil, err
 		}
-		approvals.Amount, approvals.AtLeast = tally.Amount, tally.AtLeast
+		approvals.Amount, approvals.AtLeast = total.Amount, total.AtLeast
 	}
 	breaks, err := s.breaksDue(ctx)
 	return append(append(out, approvals), breaks...), err
@@ -77,11 +77,11 @@ func (s *Source) breaksDue(ctx context.Context) (out []staff.DecisionBacklog, er
 	open := false
 	for _, r := range rows {
 		due := staff.DecisionBacklog{Reason: staff.ReasonBreak, Break: payout.BreakKind(r.Kind), Oldest: mysql.OrZero(r.Oldest)}
-		tally, err := s.BreakTotal(ctx, staff.BreakFilter{Kind: due.Break, Resolved: &open})
+		total, err := s.BreakTotal(ctx, staff.BreakFilter{Kind: due.Break, Resolved: &open})
 		if err != nil {
 			return nil, err
 		}
-		due.Sum, due.AtLeast = staff.Sum{Count: r.N, Amount: tally.Amount}, tally.AtLeast
+		due.Sum, due.AtLeast = staff.Sum{Count: r.N, Amount: total.Amount}, total.AtLeast
 		out = append(out, due)
 	}
 	return out, nil

@@ -48,12 +48,12 @@ func TestDecisionsDue(t *testing.T) {
 		"refund_failed ":   func() (staff.Sum, error) { return staff.Sum{}, nil },
 		"refund_returned ": func() (staff.Sum, error) { return staff.Sum{}, nil },
 		"approval ": func() (staff.Sum, error) {
-			tally, err := s.ApprovalTotal(ctx, staff.ApprovalFilter{Status: payout.DecisionWaiting})
-			return tally.Sum, err
+			total, err := s.ApprovalTotal(ctx, staff.ApprovalFilter{Status: payout.DecisionWaiting})
+			return total.Sum, err
 		},
 		"break share_conflict": func() (staff.Sum, error) {
-			tally, err := s.BreakTotal(ctx, staff.BreakFilter{Kind: payout.BreakShareConflict, Resolved: &open})
-			return tally.Sum, err
+			total, err := s.BreakTotal(ctx, staff.BreakFilter{Kind: payout.BreakShareConflict, Resolved: &open})
+			return total.Sum, err
 		},
 	} {
 		want, err := list()

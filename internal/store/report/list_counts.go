@@ -48,8 +48,8 @@ type counting struct {
 // none is used when nothing is added up, or when every row has an amount.
 const none = "0"
 
-// tally runs a counting.
-func (s *Source) tally(ctx context.Context, c counting) (t staff.ListTotal, err error) {
+// total runs a counting.
+func (s *Source) total(ctx context.Context, c counting) (t staff.ListTotal, err error) {
 	var row struct{ Looked, N, Bare, Sum int64 }
 	args := append([]any{int64(money.Saturated)}, c.fits.args...)
 	args = append(append(args, c.within.args...), tallyLimit+1)
@@ -81,7 +81,7 @@ func (s *Source) PacketTotal(ctx context.Context, f packet.RecordFilter) (all st
 		stored = []packet.Status{""}
 	}
 	for _, status := range stored {
-		one, err := s.tally(ctx, packetCounting(f, status))
+		one, err := s.total(ctx, packetCounting(f, status))
 		if err != nil {
 			return all, err
 		}
@@ -150,7 +150,7 @@ func (s *Source) ApprovalTotal(ctx context.Context, f staff.ApprovalFilter) (sta
 		}
 		c.fits.and("decided_by NOT IN ?", names)
 	}
-	return s.tally(ctx, c)
+	return s.total(ctx, c)
 }
 
 // BreakTotal counts the breaks of Breaks, ignoring place and limit, and adds up their amounts: what
@@ -191,7 +191,7 @@ func (s *Source) BreakTotal(ctx context.Context, f staff.BreakFilter) (staff.Lis
 	if !f.CreatedTo.IsZero() {
 		created.and("created_at <= ?", f.CreatedTo.UTC())
 	}
-	return s.tally(ctx, c)
+	return s.total(ctx, c)
 }
 
 // AuditTotal counts the entries of Audit, ignoring place and limit. Errors: ErrUnavailable.
@@ -212,5 +212,5 @@ func (s *Source) AuditTotal(ctx context.Context, f staff.AuditFilter) (staff.Lis
 		f.From = mysql.EverBefore
 	}
 	c.within.span("at", f.From, f.To)
-	return s.tally(ctx, c)
+	return s.total(ctx, c)
 }

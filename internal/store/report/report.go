@@ -1,4 +1,4 @@
-// Package report reads MySQL for people: lists, counts, sums, health, the day's statement match and close. No step
+// Package report reads MySQL for staff: lists, counts, sums, health, the day's statement match and close. No step
 // of a payment or packet decides on what it returns. It writes nothing but sums of the ledger
 // and matches with statements, which can be made again.
 package report

@@ -1,5 +1,5 @@
 // The story of a packet, lived by a client whose types are generated from the OpenAPI document:
-// what compiles here is what the document promises. client_story_test.go is the same story in Go.
+// what compiles here is in the document. client_story_test.go is the same story in Go.
 import createClient from "openapi-fetch";
 import type { components, paths } from "./build/schema.js";
 
