@@ -28,6 +28,9 @@ const (
 	ObsPending ObservationKind = "pending"
 	// ObsNeedsRecipient: the recipient has to confirm (Token, Until).
 	ObsNeedsRecipient ObservationKind = "needs_recipient"
+	// ObsNeedsPayer: the sender has to pay in an app (Action, Until). Charges only; a query that says
+	// "not paid yet" has no Action.
+	ObsNeedsPayer ObservationKind = "needs_payer"
 	// ObsDeclined: refused with a documented code. The refusal of a send has to be confirmed by a
 	// query.
 	ObsDeclined ObservationKind = "declined"
@@ -54,16 +57,19 @@ type Observation struct {
 	Kind    ObservationKind `json:"kind"`
 	OrderNo string          `json:"order_no"`
 	// Account and Amount are those of the provider's answer; zero values: not stated.
-	Account     string        `json:"account,omitempty"`
-	Amount      money.Fen     `json:"amount,omitempty"`
-	Code        string        `json:"code,omitempty"`
-	Message     string        `json:"message,omitempty"`
-	ProviderRef string        `json:"provider_ref,omitempty"`
-	Token       string        `json:"token,omitempty"` // needs_recipient: for the recipient's client
-	Until       time.Time     `json:"until,omitzero"`
-	RetryAfter  time.Duration `json:"retry_after,omitempty"`
-	StartedAt   time.Time     `json:"started_at"`
-	EndedAt     time.Time     `json:"ended_at"`
+	Account     string    `json:"account,omitempty"`
+	Amount      money.Fen `json:"amount,omitempty"`
+	Code        string    `json:"code,omitempty"`
+	Message     string    `json:"message,omitempty"`
+	ProviderRef string    `json:"provider_ref,omitempty"`
+	Token       string    `json:"token,omitempty"` // needs_recipient: for the recipient's client
+	// Action is what the sender's client needs (needs_payer). Whoever has it can pay: it is in no log
+	// and in no Temporal payload.
+	Action     *PayerAction  `json:"-"`
+	Until      time.Time     `json:"until,omitzero"`
+	RetryAfter time.Duration `json:"retry_after,omitempty"`
+	StartedAt  time.Time     `json:"started_at"`
+	EndedAt    time.Time     `json:"ended_at"`
 }
 
 // Definite reports whether the observation states where the money is.
@@ -85,26 +91,4 @@ func (k ObservationKind) endsSend() bool {
 		return true
 	}
 	return false
-}
-
-// Limits are the facts about a provider that the state machine needs.
-type Limits struct {
-	Adapter Adapter
-	// LandingWindow is how long a send without a final answer may still take effect; at most
-	// LongestPause.
-	LandingWindow time.Duration
-	// Remembers is how long the provider knows an order number. One day before its end sends stop,
-	// and "never received" proves nothing from then on.
-	Remembers time.Duration
-	// RefundWindow is how long after a charge the provider still refunds it.
-	RefundWindow time.Duration
-}
-
-// RefundMargin is the minimum rest of the refund window when a packet expires: for the remainder,
-// for cancelled payouts, and for decisions about both.
-const RefundMargin = 60 * 24 * time.Hour
-
-// MaxOpensAhead is how long after its charge a packet of the given lifetime may open.
-func (l Limits) MaxOpensAhead(life time.Duration) time.Duration {
-	return l.RefundWindow - RefundMargin - life
 }

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"hongbao/internal/money"
 )
@@ -150,7 +151,15 @@ type Instruction struct {
 	Amount        money.Fen
 	Currency      string
 	Remark        string
-	ChargeOrderNo string // of a refund: the order number of the packet's charge, "" if unknown
+	ChargeOrderNo string    // of a refund: the order number of the packet's charge, "" if unknown
+	ChargeTotal   money.Fen // of a refund: the amount of that charge
+	// Of a charge whose sender pays in an app (Method.NeedsPayer).
+	Method    string
+	Payer     map[string]string // the members that the method needs
+	ReturnURL string
+	PayUntil  time.Time // the sender may begin to pay until then
+	// Of a payout, where the provider needs them.
+	RecipientName, Authorization string
 }
 
 // Order is a stored request, ready to be sent: the exact bytes under its order number.
