@@ -145,7 +145,7 @@ func (row faultRow) takes() int {
 	switch {
 	case row.slow:
 		return 2
-	case row.limits != (payout.Limits{}):
+	case row.limits.Remembers != 0:
 		return 1
 	}
 	return 0
@@ -215,7 +215,7 @@ func (r *faultRig) newScene(t testing.TB, row faultRow, op payout.Op) *scene {
 		rules = slices.DeleteFunc(rules, func(r rule) bool { return r.Op == "query" })
 	}
 	s.line = r.front.plug(t, s.packet.ID, r.public+"/v1/provider-notifications/sandbox", rules)
-	if row.limits != (payout.Limits{}) {
+	if row.limits.Remembers != 0 {
 		r.limits.Store(s.packet.ID, row.limits)
 	}
 	kind := map[payout.Op]payout.Kind{payout.OpCharge: payout.KindCharge, payout.OpTransfer: payout.KindPayout,
