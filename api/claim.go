@@ -110,7 +110,8 @@ func renderClaim(c packet.Claim, p payout.PayoutProgress) wire.Claim {
 	return wire.Claim{
 		PacketID: c.PacketID, UserID: c.UserID, Nickname: c.Nickname, AvatarURL: c.AvatarURL, ShareIndex: c.ShareIndex,
 		Amount: c.Amount, Currency: packet.CurrencyCNY, ClaimedAt: wire.At(c.ClaimedAt),
-		Payout: wire.PayoutRef{ID: p.ID, Status: wire.PayoutStatus(p.Status)},
+		Payout:          wire.PayoutRef{ID: p.ID, Status: wire.PayoutStatus(p.Status)},
+		RecipientAction: wire.NonZero(wire.RecipientAction(payout.RecipientActionOf(p.Status, p.FailureCode))),
 	}
 }
 

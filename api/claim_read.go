@@ -184,5 +184,5 @@ func (r *request) stillAlive(id string) bool {
 }
 
 func progressOf(p packet.ClaimWithPayout) payout.PayoutProgress {
-	return payout.PayoutProgress{ID: p.PayoutID, Status: payout.Status(p.PayoutStatus)}
+	return payout.PayoutProgress{ID: p.PayoutID, Status: payout.Status(p.PayoutStatus), FailureCode: p.FailureCode}
 }

@@ -30,7 +30,11 @@ func encodeClaim(c *wire.Claim) []byte {
 	b = strconv.AppendBool(append(b, `,"best_luck":`...), c.BestLuck)
 	b = appendMember(b, `,"payout":{"id":`, c.Payout.ID)
 	b = appendMember(b, `,"status":`, string(c.Payout.Status))
-	return append(b, "}}"...)
+	b = append(b, `},"recipient_action":`...)
+	if c.RecipientAction == nil {
+		return append(b, "null}"...)
+	}
+	return append(appendMember(b, "", string(*c.RecipientAction)), '}')
 }
 
 // appendMember appends before, such as `,"user_id":`, as it is, and value as a JSON string.

@@ -38,7 +38,8 @@ func TestEncoders(t *testing.T) {
 			ClaimedAt:  time.UnixMilli(rapid.Int64Range(0, maxMs).Draw(t, "at")).In(time.FixedZone("", 3600)),
 			Profile:    packet.Profile{Nickname: rapid.Ptr(text, true).Draw(t, "nickname"), AvatarURL: rapid.Ptr(text, true).Draw(t, "avatar")},
 		}, payout.PayoutProgress{ID: rapid.StringMatching(`[ph][0-9a-v]{24}`).Draw(t, "payout"),
-			Status: rapid.SampledFrom(payout.Statuses).Draw(t, "status")})
+			Status:      rapid.SampledFrom(payout.Statuses).Draw(t, "status"),
+			FailureCode: rapid.SampledFrom([]string{"", "account_frozen", "confirmation_expired", "declined"}).Draw(t, "failure")})
 		c.Replayed, c.BestLuck = rapid.Bool().Draw(t, "replayed"), rapid.Bool().Draw(t, "luck")
 		if got, want := string(encodeClaim(&c)), reflected(t, c); got != want {
 			t.Fatalf("\n%s, want\n%s", got, want)

@@ -41,6 +41,7 @@ type claimBody struct {
 	Replayed   bool
 	BestLuck   bool `json:"best_luck"`
 	Payout     struct{ ID, Status string }
+	Recipient  *string `json:"recipient_action"`
 }
 
 // claimsBody is a page of claims.
@@ -71,6 +72,7 @@ type payoutBody struct {
 	UserID       string  `json:"user_id"`
 	OrderNo      *string `json:"order_no"`
 	AttemptCount int     `json:"attempt_count"`
+	Recipient    *string `json:"recipient_action"`
 	Failure      *struct {
 		Code, Message string
 		Retryable     bool

@@ -55,9 +55,12 @@ func (s *Server) renderPayout(r staff.PaymentRow) wire.Payout {
 		AttemptCount: r.AttemptCount, CreatedAt: wire.At(r.CreatedAt), UpdatedAt: wire.At(r.UpdatedAt),
 		Workflow: s.workflowLink(payoutWorkflow(r)),
 	}}
+	code := ""
 	if f := r.Failure; f != nil {
+		code = f.Code
 		out.Failure = &wire.PayoutFailure{Code: f.Code, Message: f.Message, Retryable: f.Retryable, NextAction: f.NextAction}
 	}
+	out.RecipientAction = wire.NonZero(wire.RecipientAction(payout.RecipientActionOf(r.Status, code)))
 	return out
 }
 

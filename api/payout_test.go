@@ -113,6 +113,43 @@ func TestPayoutPages(t *testing.T) {
 	}
 }
 
+// TestRecipientAction: staff and app read the same about what the recipient can do, in the one claim and
+// in lists; the recipient of a payout that is paid or under way can do nothing.
+func TestRecipientAction(t *testing.T) {
+	t.Parallel()
+	h := newFixture(t, parts{})
+	id, failed := h.failed()
+	var p payoutBody
+	h.as(h.finance, "GET", "/v1/staff/payouts/"+failed, "").json(t, &p)
+	if p.Recipient == nil || *p.Recipient != "fix_account" {
+		t.Errorf("staff: %v", p.Recipient)
+	}
+	want := map[string]string{"a": "", "用/户~frozen": "fix_account", "c": ""}
+	var page claimsBody
+	h.as(h.app, "GET", "/v1/packets/"+id+"/grabs", "").json(t, &page)
+	if len(page.Items) != len(want) {
+		t.Fatalf("%+v", page)
+	}
+	for user, action := range want {
+		var c claimBody
+		h.as(h.app, "GET", "/v1/packets/"+id+"/grabs/"+url.PathEscape(user), "").json(t, &c)
+		var of claimsBody
+		h.as(h.app, "GET", "/v1/users/"+url.PathEscape(user)+"/claims", "").json(t, &of)
+		in := slices.IndexFunc(page.Items, func(c claimBody) bool { return c.UserID == user })
+		for where, got := range map[string]*string{"claim": c.Recipient, "of the packet": page.Items[in].Recipient, "of the user": of.Items[0].Recipient} {
+			if action == "" && got != nil || action != "" && (got == nil || *got != action) {
+				t.Errorf("%s, %s: %v, want %q", user, where, got, action)
+			}
+		}
+	}
+	waiting, _ := h.undecided(id, "d~confirm")
+	var c claimBody
+	h.as(h.app, "GET", "/v1/packets/"+id+"/grabs/"+url.PathEscape("d~confirm"), "").json(t, &c)
+	if c.Payout.ID != waiting || c.Recipient == nil || *c.Recipient != "confirm" {
+		t.Errorf("%+v", c)
+	}
+}
+
 func TestPayoutDetail(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t, parts{})

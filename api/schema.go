@@ -39,6 +39,7 @@ var basics = map[reflect.Type]func() *huma.Schema{
 	typeOf[wire.PacketStatus]():         enum(packet.Statuses),
 	typeOf[wire.StoredStatus]():         enum(storedStatuses),
 	typeOf[wire.PayoutStatus]():         enum(payout.Statuses),
+	typeOf[wire.RecipientAction]():      enum(payout.RecipientActions),
 	typeOf[wire.Split]():                enum(packet.SplitModes),
 	typeOf[wire.CampaignStatus]():       enum(campaign.Statuses),
 	typeOf[wire.CampaignDayStatus]():    enum([]campaign.DayStatus{campaign.DayCreating, campaign.DayCreated, campaign.DayMissed}),

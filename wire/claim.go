@@ -6,18 +6,30 @@ import (
 
 // Claim is a claim in answers.
 type Claim struct {
-	PacketID   string    `json:"packet_id" doc:"The packet of the share." example:"3q5k9v0c1m7e2u8h4r6t"`
-	UserID     string    `json:"user_id" doc:"The user who won the share." example:"u2"`
-	Nickname   *string   `json:"nickname" doc:"As in the request."`
-	AvatarURL  *string   `json:"avatar_url" doc:"As in the request."`
-	ShareIndex int       `json:"share_index" minimum:"0" doc:"The index of the share, 0 to share_count - 1." example:"3"`
-	Amount     money.Fen `json:"amount" doc:"The amount of the share." example:"1288"`
-	Currency   string    `json:"currency" enum:"CNY" doc:"The amount is in fen, the minor unit of CNY."`
-	ClaimedAt  Time      `json:"claimed_at" doc:"When the share was won, by the clock of Redis."`
-	Replayed   bool      `json:"replayed" doc:"true: the claim existed before this grab."`
-	BestLuck   bool      `json:"best_luck" doc:"true on exactly one claim once the packet is sold out or closed: the largest, then the earliest, then the lowest index. false before."`
-	Payout     PayoutRef `json:"payout" doc:"The payout of the claim."`
+	PacketID        string           `json:"packet_id" doc:"The packet of the share." example:"3q5k9v0c1m7e2u8h4r6t"`
+	UserID          string           `json:"user_id" doc:"The user who won the share." example:"u2"`
+	Nickname        *string          `json:"nickname" doc:"As in the request."`
+	AvatarURL       *string          `json:"avatar_url" doc:"As in the request."`
+	ShareIndex      int              `json:"share_index" minimum:"0" doc:"The index of the share, 0 to share_count - 1." example:"3"`
+	Amount          money.Fen        `json:"amount" doc:"The amount of the share." example:"1288"`
+	Currency        string           `json:"currency" enum:"CNY" doc:"The amount is in fen, the minor unit of CNY."`
+	ClaimedAt       Time             `json:"claimed_at" doc:"When the share was won, by the clock of Redis."`
+	Replayed        bool             `json:"replayed" doc:"true: the claim existed before this grab."`
+	BestLuck        bool             `json:"best_luck" doc:"true on exactly one claim once the packet is sold out or closed: the largest, then the earliest, then the lowest index. false before."`
+	Payout          PayoutRef        `json:"payout" doc:"The payout of the claim."`
+	RecipientAction *RecipientAction `json:"recipient_action" doc:"What the recipient can do so that the payout is paid. confirm: confirm at the provider. fix_account: give another account, or repair this one. verify_identity: prove who they are at the provider. wait: finance decides. null: nothing."`
 }
+
+// RecipientAction is what the recipient of a payout can do so that it is paid.
+type RecipientAction string
+
+// The actions.
+const (
+	RecipientConfirm        RecipientAction = "confirm"
+	RecipientFixAccount     RecipientAction = "fix_account"
+	RecipientVerifyIdentity RecipientAction = "verify_identity"
+	RecipientWait           RecipientAction = "wait"
+)
 
 // PayoutRef is the payout of a claim.
 type PayoutRef struct {

@@ -41,7 +41,8 @@ type Payment struct {
 // Payout is a payout in answers to staff.
 type Payout struct {
 	Payment
-	ShareIndex *int `json:"share_index" minimum:"0" doc:"The index of the share; null for a share conflict."`
+	ShareIndex      *int             `json:"share_index" minimum:"0" doc:"The index of the share; null for a share conflict."`
+	RecipientAction *RecipientAction `json:"recipient_action" doc:"What the recipient can do so that it is paid, as in the claim."`
 }
 
 // PayoutFailure is why a payout failed or was returned, with the next step.

@@ -53,6 +53,7 @@ type ClaimWithPayout struct {
 	Claim
 	PayoutID     string
 	PayoutStatus string
+	FailureCode  string // of a failed or returned payout
 }
 
 // RecordFilter selects packets of an app for a list, newest first.

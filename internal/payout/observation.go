@@ -63,7 +63,7 @@ type Observation struct {
 	Message     string    `json:"message,omitempty"`
 	ProviderRef string    `json:"provider_ref,omitempty"`
 	Token       string    `json:"token,omitempty"` // needs_recipient: for the recipient's client
-	// Action is what the sender's client needs (needs_payer). Whoever has it can pay: it is in no log
+	// Action is what the sender's client needs (needs_payer). It works like a bearer key: it is in no log
 	// and in no Temporal payload.
 	Action     *PayerAction  `json:"-"`
 	Until      time.Time     `json:"until,omitzero"`

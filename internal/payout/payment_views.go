@@ -53,6 +53,8 @@ type ClaimRef struct {
 type PayoutProgress struct {
 	ID     string
 	Status Status
+	// FailureCode is the code of a failed or returned payout, "" of any other.
+	FailureCode string
 }
 
 // DecisionKind is what staff decided.

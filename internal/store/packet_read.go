@@ -70,7 +70,7 @@ func (s *Store) countClaims(ctx context.Context, rec *packet.Record) error {
 // acknowledged amount. Errors: ErrNotFound, ErrUnavailable.
 func (s *Store) Claim(ctx context.Context, packetID, userID string) (packet.ClaimWithPayout, error) {
 	var rows []mysql.PaidClaimRow
-	err := s.read(ctx).Raw(`SELECT c.*, y.status FROM claims c LEFT JOIN payments y ON y.id = c.payment_id
+	err := s.read(ctx).Raw(`SELECT c.*, y.status, y.failure_code FROM claims c LEFT JOIN payments y ON y.id = c.payment_id
 		WHERE c.packet_id = ? AND c.kind IN ('share', 'conflict') AND c.user_id = ? ORDER BY c.kind = 'conflict' LIMIT 1`, packetID,
 		userID).Scan(&rows).Error
 	if err != nil {

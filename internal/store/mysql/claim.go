@@ -47,16 +47,19 @@ func (r ClaimRow) Claim() packet.Claim {
 		ClaimedAt: r.ClaimedAt.UTC(), Profile: packet.Profile{Nickname: r.Nickname, AvatarURL: r.AvatarURL, Recipient: OrEmpty(r.Recipient)}}
 }
 
-// PaidClaimRow is a claim with the status of its payout; NULL: not recorded yet. It names its
+// PaidClaimRow is a claim with the state of its payout; NULL: not recorded yet. It names its
 // embedded row: gorm skips unexported embedded fields.
 type PaidClaimRow struct {
 	Claim  ClaimRow `gorm:"embedded"`
 	Status *string
+	// FailureCode of a failed or returned payout.
+	FailureCode *string
 }
 
-// WithPayout returns the claim with the status of its payout.
+// WithPayout returns the claim with the state of its payout.
 func (r PaidClaimRow) WithPayout() packet.ClaimWithPayout {
-	out := packet.ClaimWithPayout{Claim: r.Claim.Claim(), PayoutID: r.Claim.PaymentID, PayoutStatus: string(payout.StatusPending)}
+	out := packet.ClaimWithPayout{Claim: r.Claim.Claim(), PayoutID: r.Claim.PaymentID, PayoutStatus: string(payout.StatusPending),
+		FailureCode: OrEmpty(r.FailureCode)}
 	if r.Status != nil {
 		out.PayoutStatus = *r.Status
 	}

@@ -137,7 +137,7 @@ func (s *Source) claimsAfter(ctx context.Context, packetID string, before int, u
 		}
 	}
 	var rows []mysql.PaidClaimRow
-	err := s.read(ctx).Raw(`SELECT c.*, y.status FROM shares s
+	err := s.read(ctx).Raw(`SELECT c.*, y.status, y.failure_code FROM shares s
 		JOIN claims c ON c.packet_id = s.packet_id AND c.kind = 'share' AND c.user_id = s.user_id LEFT JOIN payments y ON y.id = c.payment_id
 		WHERE s.packet_id = ? AND s.share_index <= ? AND (s.share_index < ? OR ? <> '' AND s.user_id > ?) AND s.user_id IS NOT NULL
 		ORDER BY s.share_index DESC LIMIT ?`, packetID, before, before, user, user, limit).Scan(&rows).Error
@@ -157,7 +157,7 @@ func (s *Source) AcknowledgedClaimsAfter(ctx context.Context, packetID string, s
 	if err != nil {
 		return nil, err
 	}
-	text := `SELECT c.*, y.status FROM claims c JOIN payments y ON y.id = c.payment_id WHERE c.packet_id = ? AND c.kind = 'conflict' AND` +
+	text := `SELECT c.*, y.status, y.failure_code FROM claims c JOIN payments y ON y.id = c.payment_id WHERE c.packet_id = ? AND c.kind = 'conflict' AND` +
 		mysql.ShownClaim
 	args := []any{packetID}
 	if share >= 0 {
@@ -208,7 +208,7 @@ func (s *Source) ClaimedPackets(ctx context.Context, user string, ids []string) 
 // UserClaims lists up to limit recorded claims of a user in packets of an app after a place, newest
 // first, including share conflicts. Errors: ErrUnavailable.
 func (s *Source) UserClaims(ctx context.Context, app, user string, after packet.Cursor, limit int) ([]packet.ReceivedClaim, error) {
-	text := `SELECT c.*, y.status, p.sender_id, p.greeting, c.kind = 'share' AND COALESCE(p.best_share = c.share_index, FALSE) AS best_luck,
+	text := `SELECT c.*, y.status, y.failure_code, p.sender_id, p.greeting, c.kind = 'share' AND COALESCE(p.best_share = c.share_index, FALSE) AS best_luck,
 		p.books_closed_at IS NOT NULL AS final
 		FROM claims c FORCE INDEX (claims_user) STRAIGHT_JOIN packets p ON p.id = c.packet_id LEFT JOIN payments y ON y.id = c.payment_id
 		WHERE c.app_id = ? AND c.user_id = ? AND` + mysql.ShownClaim

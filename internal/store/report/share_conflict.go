@@ -32,19 +32,19 @@ func (s *Source) PayoutProgress(ctx context.Context, claims []payout.ClaimRef) (
 	for i, c := range claims {
 		ids[i] = payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex)
 	}
-	var rows []struct{ ID, UserID, Status string }
-	if err := s.read(ctx).Model(&mysql.PaymentRow{}).Select("id", "user_id", "status").Where("id IN ?", ids).Find(&rows).Error; err != nil {
+	var rows []struct{ ID, UserID, Status, FailureCode string }
+	if err := s.read(ctx).Model(&mysql.PaymentRow{}).Select("id", "user_id", "status", "COALESCE(failure_code, '') AS failure_code").Where("id IN ?", ids).Find(&rows).Error; err != nil {
 		return out, mysql.Classify(err)
 	}
-	type booked struct{ user, status string }
+	type booked struct{ user, status, failure string }
 	of := make(map[string]booked, len(rows))
 	for _, r := range rows {
-		of[r.ID] = booked{r.UserID, r.Status}
+		of[r.ID] = booked{r.UserID, r.Status, r.FailureCode}
 	}
 	var packets, users []string
 	for i, c := range claims {
 		if b, ok := of[ids[i]]; ok && b.user == c.UserID {
-			out[c] = payout.PayoutProgress{ID: ids[i], Status: payout.Status(b.status)}
+			out[c] = payout.PayoutProgress{ID: ids[i], Status: payout.Status(b.status), FailureCode: b.failure}
 			continue
 		}
 		packets, users = append(packets, c.PacketID), append(users, c.UserID)
@@ -58,13 +58,13 @@ func (s *Source) addConflictProgress(ctx context.Context, out map[payout.ClaimRe
 	if len(packets) == 0 {
 		return nil
 	}
-	var rows []struct{ PacketID, UserID, PaymentID, Status string }
-	err := s.read(ctx).Raw(`SELECT c.packet_id, c.user_id, c.payment_id, y.status FROM claims c JOIN payments y ON y.id = c.payment_id
+	var rows []struct{ PacketID, UserID, PaymentID, Status, FailureCode string }
+	err := s.read(ctx).Raw(`SELECT c.packet_id, c.user_id, c.payment_id, y.status, COALESCE(y.failure_code, '') AS failure_code FROM claims c JOIN payments y ON y.id = c.payment_id
 		WHERE c.packet_id IN ? AND c.kind = 'conflict' AND c.user_id IN ?`, packets, users).Scan(&rows).Error
 	for _, r := range rows {
 		for _, c := range claims {
 			if _, known := out[c]; !known && c.PacketID == r.PacketID && c.UserID == r.UserID {
-				out[c] = payout.PayoutProgress{ID: r.PaymentID, Status: payout.Status(r.Status)}
+				out[c] = payout.PayoutProgress{ID: r.PaymentID, Status: payout.Status(r.Status), FailureCode: r.FailureCode}
 			}
 		}
 	}

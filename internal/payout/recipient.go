@@ -1,0 +1,38 @@
+package payout
+
+// RecipientAction is what the recipient of a payout can do so that it is paid.
+type RecipientAction string
+
+// The actions; "": nothing, the payout is under way or has ended.
+const (
+	RecipientConfirm        RecipientAction = "confirm"         // confirm at the provider
+	RecipientFixAccount     RecipientAction = "fix_account"     // give another account, or repair this one
+	RecipientVerifyIdentity RecipientAction = "verify_identity" // prove who they are at the provider
+	RecipientWait           RecipientAction = "wait"            // finance decides
+)
+
+// RecipientActions lists every action.
+var RecipientActions = []RecipientAction{RecipientConfirm, RecipientFixAccount, RecipientVerifyIdentity, RecipientWait}
+
+// recipientActions lists the failures that the recipient can do something about.
+var recipientActions = map[string]RecipientAction{
+	"payee_declined":       RecipientFixAccount,
+	"account_frozen":       RecipientFixAccount,
+	"returned":             RecipientFixAccount,
+	"confirmation_expired": RecipientConfirm,
+}
+
+// RecipientActionOf returns what the recipient of a payout can do. code is that of a failed or
+// returned payout.
+func RecipientActionOf(s Status, code string) RecipientAction {
+	switch s {
+	case StatusAwaitingRecipient:
+		return RecipientConfirm
+	case StatusFailed, StatusReturned:
+		if a, ok := recipientActions[code]; ok {
+			return a
+		}
+		return RecipientWait
+	}
+	return ""
+}
