@@ -21,7 +21,7 @@ import (
 // Config configures the access to MySQL.
 type Config struct {
 	DSN          string // go-sql-driver form; isolation, time and limits in it are overridden
-	MaxOpenConns int    // 0: 40
+	MaxOpenConns int    // of transactions, and as many of statements outside transactions; 0: 24
 	// IdleLimit is how long a transaction may be idle before the server rolls it back, in whole
 	// seconds; 0: 20 s.
 	IdleLimit time.Duration
@@ -31,9 +31,11 @@ type Config struct {
 
 // DB is the access to MySQL. It is safe for concurrent use.
 type DB struct {
-	SQL    *sql.DB
+	SQL    *sql.DB                          // connections for statements outside a transaction
 	Adjust func(server time.Time) time.Time // MySQL's time as this process sees it, for tests
-	Gorm   *gorm.DB
+	Gorm   *gorm.DB                         // by SQL
+
+	transacting *sql.DB // connections without autocommit, for transactions
 }
 
 // connector opens connections with READ COMMITTED: the variable's name differs between MySQL 8 and
@@ -42,8 +44,43 @@ type DB struct {
 // keep its locks, by default for eight hours.
 type connector struct {
 	driver.Connector
-	idle time.Duration
+	idle       time.Duration
+	autocommit bool
 }
+
+// transactingConn is a connection without autocommit. A transaction begins with its first statement, which saves
+// the one that would begin it. No statement runs outside a transaction: it would begin one that nobody ends.
+type transactingConn struct{ driverConn }
+
+// driverConn is what the driver's connections implement.
+type driverConn interface {
+	driver.Conn
+	driver.ConnPrepareContext
+	driver.ExecerContext
+	driver.QueryerContext
+	driver.NamedValueChecker
+	driver.Pinger
+	driver.SessionResetter
+	driver.Validator
+}
+
+// BeginTx implements driver.ConnBeginTx.
+func (c transactingConn) BeginTx(ctx context.Context, _ driver.TxOptions) (driver.Tx, error) {
+	return transaction(func(statement string) error {
+		// raw: no table
+		_, err := c.ExecContext(context.WithoutCancel(ctx), statement, nil)
+		return err
+	}), nil
+}
+
+// transaction ends a transaction with a statement.
+type transaction func(statement string) error
+
+// Commit implements driver.Tx.
+func (end transaction) Commit() error { return end("COMMIT") }
+
+// Rollback implements driver.Tx.
+func (end transaction) Rollback() error { return end("ROLLBACK") }
 
 // sqlMode is the SQL mode of all connections. A value that does not fit its column is refused, not
 // cut. Times are truncated to the column's precision, as in answers: rounding would show a later
@@ -58,22 +95,25 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	exec, ok := conn.(driver.ExecerContext)
+	my, ok := conn.(driverConn)
 	if !ok {
 		_ = conn.Close()
 		return nil, errors.New("driver cannot execute statements")
 	}
 	for _, set := range []string{
 		"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
-		fmt.Sprintf("SET SESSION wait_timeout = %d, sql_mode = %s", max(1, int64(c.idle/time.Second)), sqlMode),
+		fmt.Sprintf("SET SESSION wait_timeout = %d, sql_mode = %s, autocommit = %t", max(1, int64(c.idle/time.Second)), sqlMode, c.autocommit),
 	} {
 		// raw: no table
-		if _, err := exec.ExecContext(ctx, set, nil); err != nil {
+		if _, err := my.ExecContext(ctx, set, nil); err != nil {
 			_ = conn.Close()
 			return nil, err
 		}
 	}
-	return conn, nil
+	if c.autocommit {
+		return my, nil
+	}
+	return transactingConn{my}, nil
 }
 
 // parseDSN reads the DSN; its errors never contain the DSN, which holds a password.
@@ -133,14 +173,15 @@ func Open(cfg Config) (*DB, error) {
 	if cfg.IdleLimit == 0 {
 		cfg.IdleLimit = 20 * time.Second
 	}
-	pool := sql.OpenDB(connector{c, cfg.IdleLimit})
 	if cfg.MaxOpenConns == 0 {
-		cfg.MaxOpenConns = 40
+		cfg.MaxOpenConns = 24
 	}
-	pool.SetMaxOpenConns(cfg.MaxOpenConns)
-	pool.SetMaxIdleConns(cfg.MaxOpenConns)
-	pool.SetConnMaxIdleTime(cfg.IdleLimit / 2) // close it before the server does; else the driver notices
-	db, err := gorm.Open(gormmysql.New(gormmysql.Config{Conn: pool, SkipInitializeWithVersion: true, DisableWithReturning: true}),
+	d := &DB{Adjust: func(t time.Time) time.Time { return t.UTC() }}
+	if off := cfg.ClockOff; off != nil {
+		d.Adjust = func(t time.Time) time.Time { return t.UTC().Add(off()) }
+	}
+	d.SQL, d.transacting = openPool(connector{c, cfg.IdleLimit, true}, cfg), openPool(connector{c, cfg.IdleLimit, false}, cfg)
+	d.Gorm, err = gorm.Open(gormmysql.New(gormmysql.Config{Conn: d.SQL, SkipInitializeWithVersion: true, DisableWithReturning: true}),
 		&gorm.Config{
 			SkipDefaultTransaction: true,
 			TranslateError:         true,
@@ -148,23 +189,26 @@ func Open(cfg Config) (*DB, error) {
 			NowFunc:                func() time.Time { return time.Time{} }, // times that are not from MySQL's clock are refused
 			Logger:                 logger.Discard,
 		})
+	if err == nil {
+		err = noteWrites(d.Gorm)
+	}
 	if err != nil {
-		_ = pool.Close()
+		_ = d.Close()
 		return nil, fmt.Errorf("open gorm: %w", err)
-	}
-	if err := noteWrites(db); err != nil {
-		_ = pool.Close()
-		return nil, fmt.Errorf("open gorm: %w", err)
-	}
-	d := &DB{SQL: pool, Gorm: db, Adjust: func(t time.Time) time.Time { return t.UTC() }}
-	if off := cfg.ClockOff; off != nil {
-		d.Adjust = func(t time.Time) time.Time { return t.UTC().Add(off()) }
 	}
 	return d, nil
 }
 
+func openPool(c connector, cfg Config) *sql.DB {
+	pool := sql.OpenDB(c)
+	pool.SetMaxOpenConns(cfg.MaxOpenConns)
+	pool.SetMaxIdleConns(cfg.MaxOpenConns)
+	pool.SetConnMaxIdleTime(cfg.IdleLimit / 2) // close it before the server does; else the driver notices
+	return pool
+}
+
 // Close closes all connections.
-func (d *DB) Close() error { return d.SQL.Close() }
+func (d *DB) Close() error { return errors.Join(d.SQL.Close(), d.transacting.Close()) }
 
 // Ping reports whether MySQL answers. Errors: packet.ErrUnavailable.
 func (d *DB) Ping(ctx context.Context) error {

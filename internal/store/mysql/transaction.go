@@ -47,7 +47,9 @@ func (d *DB) TransactAfter(ctx context.Context, step failpoint.Step, first func(
 func (d *DB) transaction(ctx context.Context, step failpoint.Step, first func(db *gorm.DB) (time.Time, error),
 	fn func(db *gorm.DB, now time.Time) error) error {
 	wrote := false
-	err := d.Gorm.WithContext(ctx).Set(wroteKey, &wrote).Transaction(func(db *gorm.DB) error {
+	begin := d.Gorm.WithContext(ctx)
+	begin.Statement.ConnPool = d.transacting
+	err := begin.Set(wroteKey, &wrote).Transaction(func(db *gorm.DB) error {
 		now, err := first(db)
 		if err != nil {
 			return err
