@@ -157,7 +157,8 @@ func (s *Source) AcknowledgedClaimsAfter(ctx context.Context, packetID string, s
 	if err != nil {
 		return nil, err
 	}
-	text := `SELECT c.*, y.status, y.failure_code FROM claims c JOIN payments y ON y.id = c.payment_id WHERE c.packet_id = ? AND c.kind = 'conflict' AND` +
+	text := `SELECT c.*, y.status, y.failure_code FROM claims c JOIN payments y ON y.id = c.payment_id
+		WHERE c.packet_id = ? AND c.kind = 'conflict' AND` +
 		mysql.ShownClaim
 	args := []any{packetID}
 	if share >= 0 {
@@ -208,8 +209,8 @@ func (s *Source) ClaimedPackets(ctx context.Context, user string, ids []string) 
 // UserClaims lists up to limit recorded claims of a user in packets of an app after a place, newest
 // first, including share conflicts. Errors: ErrUnavailable.
 func (s *Source) UserClaims(ctx context.Context, app, user string, after packet.Cursor, limit int) ([]packet.ReceivedClaim, error) {
-	text := `SELECT c.*, y.status, y.failure_code, p.sender_id, p.greeting, c.kind = 'share' AND COALESCE(p.best_share = c.share_index, FALSE) AS best_luck,
-		p.books_closed_at IS NOT NULL AS final
+	text := `SELECT c.*, y.status, y.failure_code, p.sender_id, p.greeting,
+		c.kind = 'share' AND COALESCE(p.best_share = c.share_index, FALSE) AS best_luck, p.books_closed_at IS NOT NULL AS final
 		FROM claims c FORCE INDEX (claims_user) STRAIGHT_JOIN packets p ON p.id = c.packet_id LEFT JOIN payments y ON y.id = c.payment_id
 		WHERE c.app_id = ? AND c.user_id = ? AND` + mysql.ShownClaim
 	args := []any{app, user}

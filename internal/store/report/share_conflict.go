@@ -33,7 +33,9 @@ func (s *Source) PayoutProgress(ctx context.Context, claims []payout.ClaimRef) (
 		ids[i] = payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex)
 	}
 	var rows []struct{ ID, UserID, Status, FailureCode string }
-	if err := s.read(ctx).Model(&mysql.PaymentRow{}).Select("id", "user_id", "status", "COALESCE(failure_code, '') AS failure_code").Where("id IN ?", ids).Find(&rows).Error; err != nil {
+	err := s.read(ctx).Model(&mysql.PaymentRow{}).Select("id", "user_id", "status", "COALESCE(failure_code, '') AS failure_code").
+		Where("id IN ?", ids).Find(&rows).Error
+	if err != nil {
 		return out, mysql.Classify(err)
 	}
 	type booked struct{ user, status, failure string }
@@ -59,7 +61,8 @@ func (s *Source) addConflictProgress(ctx context.Context, out map[payout.ClaimRe
 		return nil
 	}
 	var rows []struct{ PacketID, UserID, PaymentID, Status, FailureCode string }
-	err := s.read(ctx).Raw(`SELECT c.packet_id, c.user_id, c.payment_id, y.status, COALESCE(y.failure_code, '') AS failure_code FROM claims c JOIN payments y ON y.id = c.payment_id
+	err := s.read(ctx).Raw(`SELECT c.packet_id, c.user_id, c.payment_id, y.status, COALESCE(y.failure_code, '') AS failure_code
+		FROM claims c JOIN payments y ON y.id = c.payment_id
 		WHERE c.packet_id IN ? AND c.kind = 'conflict' AND c.user_id IN ?`, packets, users).Scan(&rows).Error
 	for _, r := range rows {
 		for _, c := range claims {
