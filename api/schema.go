@@ -2,6 +2,7 @@ package api
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -88,6 +89,9 @@ var listSchemas = map[reflect.Type]struct{ name, items, cursor string }{
 		cursor: "Always null: all providers are on one page."},
 }
 
+// refundIDs are the types whose id is that of a refund, though they share the member with payouts.
+var refundIDs = []reflect.Type{typeOf[wire.Refund](), typeOf[wire.RefundDetail](), typeOf[wire.RefundAt]()}
+
 func schemaName(t reflect.Type, hint string) string {
 	if list, ok := listSchemas[t]; ok {
 		return list.name
@@ -155,6 +159,9 @@ func newRegistry() huma.Registry {
 			if s.Properties[member] != nil {
 				s.Properties[member] = huma.SchemaFromField(contract{reg, f}, f, t.Name()+f.Name)
 			}
+		}
+		if slices.Contains(refundIDs, t) {
+			s.Properties["id"].Examples = []any{things["refund"].example}
 		}
 		if list := listSchemas[t]; list.items != "" {
 			s.Properties["items"].Description = list.items
