@@ -69,6 +69,28 @@ var FailureCodes = []FailureCode{
 	{FailureNotMoved, "Two persons stated that the money has not moved.", true, "Retry, with a second person, or pay another way and mark " +
 		"it as paid, or cancel.", "Retry, with a second person, or pay the sender yourself and mark it as paid."},
 	{"confirmation_expired", "The recipient did not confirm in time.", true, "Ask the recipient, then retry.", "Ask the sender, then retry."},
+	{"closed", "The charge was closed before it was paid: nothing was taken.", true, "Create the packet again, under another " +
+		"Idempotency-Key.", ""},
+	{"payee_unknown", "The provider does not know the recipient's account.", false, "Ask the recipient for the right account and pay it " +
+		"yourself, then mark it as paid; or cancel.",
+		"Ask the sender for the right account, pay it yourself and mark it as paid."},
+	{"payee_not_verified", "The recipient's identity is not verified at the provider.", true, "Retry once the recipient has verified it.",
+		"Retry once the sender has verified it."},
+	{"payee_name_differs", "The recipient's name is not that of the account.", false, "Check the name with the recipient; pay another " +
+		"way and mark it as paid, or cancel.", "Pay the sender another way and mark it as paid."},
+	{"payee_limit_reached", "The recipient may receive no more in this day or month.", true, "Retry on another day.", ""},
+	{"merchant_limit_reached", "Our limit at the provider is reached.", true, "Ask the provider for a higher limit, or retry on another day.",
+		""},
+	{"merchant_not_enabled", "Our account at the provider may not pay: a product or a setting is missing.", true,
+		"Correct the setting at the provider, then retry.", ""},
+	{"merchant_rejected", "The payment was rejected at the provider's merchant platform, or nobody approved it there.", true,
+		"Ask who rejected it, then retry or cancel.", "Ask who rejected it, then retry."},
+	{"transfer_cancelled", "The payment was cancelled at the provider before the recipient confirmed it.", true, "Ask who cancelled it, " +
+		"then retry or cancel.", "Ask who stopped it, then retry."},
+	{"refund_unfunded", "Our balance did not cover the refund for a week: the provider closed it.", true, "Top up, then retry with a new " +
+		"order number.", ""},
+	{"encryption_key_retired", "The recipient's name in the stored request is encrypted with a key that the provider no longer uses.", false,
+		"Pay the recipient yourself and mark it as paid, or cancel.", "Pay the sender yourself and mark it as paid."},
 }
 
 // NewFailure is FailureOf for payments other than refunds.

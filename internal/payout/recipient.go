@@ -20,6 +20,9 @@ var recipientActions = map[string]RecipientAction{
 	"account_frozen":       RecipientFixAccount,
 	"returned":             RecipientFixAccount,
 	"confirmation_expired": RecipientConfirm,
+	"payee_unknown":        RecipientFixAccount,
+	"payee_not_verified":   RecipientVerifyIdentity,
+	"payee_name_differs":   RecipientVerifyIdentity,
 }
 
 // RecipientActionOf returns what the recipient of a payout can do. code is that of a failed or

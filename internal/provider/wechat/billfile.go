@@ -1,0 +1,232 @@
+package wechat
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"hongbao/internal/money"
+	"hongbao/internal/payout"
+)
+
+// The columns that are read. They are found by name: the order differs between kinds of bill.
+//
+// Sources: pay.weixin.qq.com/docs/merchant/products/bill-download/format-trade.html and
+// pay.weixin.qq.com/doc/v2/merchant/4011939779 (fund flow).
+const (
+	colTime, colTransaction, colOutTradeNo = "交易时间", "微信订单号", "商户订单号"
+	colOpenID, colType, colState           = "用户标识", "交易类型", "交易状态"
+	colCurrency, colTotal                  = "货币种类", "订单金额"
+	colRefundID, colOutRefundNo            = "微信退款单号", "商户退款单号"
+
+	colBooked, colBusiness, colFlow   = "记账时间", "微信支付业务单号", "资金流水单号"
+	colName, colKind, colWay          = "业务名称", "业务类型", "收支类型"
+	colAmount, colVoucher, wayOut     = "收支金额(元)", "业务凭证号", "支出"
+	colCount, colIn, colOut, colTrade = "资金流水总笔数", "收入金额", "支出金额", "总交易单数"
+)
+
+// table is one block of a bill: rows by column.
+type table []map[string]string
+
+// readTable reads a bill: a header, rows, a header of sums and their row. Values begin with a backtick,
+// and may have commas in them.
+func readTable(file []byte) (rows table, sums map[string]string, err error) {
+	text := strings.TrimPrefix(string(file), "\ufeff")
+	var heads []string
+	var blocks [2]table
+	at := -1
+	for n, line := range strings.Split(text, "\n") {
+		line = strings.TrimSuffix(line, "\r")
+		if line == "" {
+			continue
+		}
+		if !strings.HasPrefix(line, "`") {
+			if at++; at > 1 {
+				return nil, nil, fmt.Errorf("%w: line %d is a third header", errBill, n+1)
+			}
+			// Some files write the yuan in wide parentheses.
+			heads = strings.Split(strings.NewReplacer("（", "(", "）", ")").Replace(line), ",")
+			continue
+		}
+		values := strings.Split(line[1:], ",`")
+		if at < 0 || len(values) != len(heads) {
+			return nil, nil, fmt.Errorf("%w: line %d has %d values for %d columns", errBill, n+1, len(values), len(heads))
+		}
+		row := make(map[string]string, len(heads))
+		for i, head := range heads {
+			row[head] = strings.TrimSpace(values[i])
+		}
+		blocks[at] = append(blocks[at], row)
+	}
+	if at != 1 || len(blocks[1]) != 1 {
+		return nil, nil, fmt.Errorf("%w: it has no sums at its end", errBill)
+	}
+	return blocks[0], blocks[1][0], nil
+}
+
+// count reads a number of rows, which some files write as "20.0".
+func count(text string) (int, error) {
+	whole, _, _ := strings.Cut(text, ".")
+	n, err := strconv.Atoi(whole)
+	if err != nil {
+		return 0, fmt.Errorf("%w: count %q", errBill, text)
+	}
+	return n, nil
+}
+
+// amount reads yuan as exact fen.
+func amount(text string) (money.Fen, error) {
+	fen, err := money.Parse(text)
+	if err != nil {
+		return 0, fmt.Errorf("%w: %w", errBill, err)
+	}
+	return fen, nil
+}
+
+// sum reads a sum in yuan, which may be above the largest amount.
+func sum(text string) (money.Fen, error) {
+	whole, part, _ := strings.Cut(text, ".")
+	n, err := strconv.ParseInt(whole+part, 10, 64)
+	if err != nil || len(part) != 2 || n < 0 {
+		return 0, fmt.Errorf("%w: sum %q", errBill, text)
+	}
+	return money.Fen(n), nil
+}
+
+// moment reads a time of a bill and checks that it is of the day.
+func moment(text string, day payout.Day) (time.Time, error) {
+	at, err := time.ParseInLocation(time.DateTime, text, china)
+	from, to := day.Span(china)
+	if err != nil || at.Before(from) || !at.Before(to) {
+		return time.Time{}, fmt.Errorf("%w: time %q", errBill, text)
+	}
+	return at.UTC(), nil
+}
+
+// refundRow is what the trade bill says about a refund. Its state is that of the moment of acceptance:
+// that money moved is in the fund flow alone.
+type refundRow struct{ outRefundNo, openID string }
+
+// readBills returns the lines of a day, in the order of their times.
+func readBills(files map[string][]byte, day payout.Day) ([]billLine, error) {
+	var lines []billLine
+	refunds := map[string]refundRow{}
+	for bill, file := range files {
+		if strings.HasPrefix(bill, "tradebill") {
+			var err error
+			if lines, err = readTrades(file, day, refunds); err != nil {
+				return nil, fmt.Errorf("trade bill: %w", err)
+			}
+		}
+	}
+	for bill, file := range files {
+		if strings.HasPrefix(bill, "fundflowbill") {
+			more, err := readFlows(file, day, refunds)
+			if err != nil {
+				return nil, fmt.Errorf("fund flow bill: %w", err)
+			}
+			lines = append(lines, more...)
+		}
+	}
+	slices.SortFunc(lines, func(x, y billLine) int { return cmp.Or(x.At.Compare(y.At), strings.Compare(x.Ref, y.Ref)) })
+	return lines, nil
+}
+
+// readTrades returns the charges, and fills in what the bill says about refunds, by refund id.
+func readTrades(file []byte, day payout.Day, refunds map[string]refundRow) ([]billLine, error) {
+	rows, sums, err := readTable(file)
+	if err != nil {
+		return nil, err
+	}
+	if n, err := count(sums[colTrade]); err != nil || n != len(rows) {
+		return nil, fmt.Errorf("%w: %d rows, its sum says %q", errBill, len(rows), sums[colTrade])
+	}
+	var lines []billLine
+	for _, row := range rows {
+		openID := ""
+		if row[colType] == "JSAPI" { // the other methods name no payer beforehand
+			openID = row[colOpenID]
+		}
+		if id := row[colRefundID]; row[colState] == "REFUND" {
+			refunds[id] = refundRow{row[colOutRefundNo], openID}
+			continue
+		}
+		if row[colState] != "SUCCESS" || row[colCurrency] != currency {
+			return nil, fmt.Errorf("%w: state %q, currency %q", errBill, row[colState], row[colCurrency])
+		}
+		l := payout.StatementLine{Ref: row[colTransaction], Op: payout.OpCharge, OrderNo: row[colOutTradeNo], Account: openID}
+		if l.At, err = moment(row[colTime], day); err != nil {
+			return nil, err
+		}
+		if l.Amount, err = amount(row[colTotal]); err != nil {
+			return nil, err
+		}
+		lines = append(lines, billLine{StatementLine: l})
+	}
+	return lines, nil
+}
+
+// readFlows returns refunds, transfers, and money that left for a reason that is not known.
+func readFlows(file []byte, day payout.Day, refunds map[string]refundRow) ([]billLine, error) {
+	rows, sums, err := readTable(file)
+	if err != nil {
+		return nil, err
+	}
+	var lines []billLine
+	moved := map[bool]money.Fen{}
+	for _, row := range rows {
+		l := payout.StatementLine{Ref: row[colFlow], OrderNo: row[colVoucher]}
+		if l.At, err = moment(row[colBooked], day); err != nil {
+			return nil, err
+		}
+		if l.Amount, err = amount(row[colAmount]); err != nil {
+			return nil, err
+		}
+		out := row[colWay] == wayOut
+		moved[out] += l.Amount
+		if line, ok := flowLine(row, l, out, refunds); ok {
+			lines = append(lines, line)
+		}
+	}
+	n, err := count(sums[colCount])
+	if err != nil {
+		return nil, err
+	}
+	in, inErr := sum(sums[colIn])
+	out, outErr := sum(sums[colOut])
+	if n != len(rows) || inErr != nil || outErr != nil || in != moved[false] || out != moved[true] {
+		return nil, fmt.Errorf("%w: its sums are not those of its %d rows", errBill, len(rows))
+	}
+	return lines, nil
+}
+
+// ownFlows are kinds of outgoing money that no order of ours causes: fees, and what the merchant moves.
+var ownFlows = []string{"手续费", "提现", "充值", "结算"}
+
+// flowLine reads one movement of a fund. ok is false for what is no movement of an order: charges are
+// in the trade bill, and a transfer that was not confirmed comes back.
+func flowLine(row map[string]string, l payout.StatementLine, out bool, refunds map[string]refundRow) (_ billLine, ok bool) {
+	what := row[colName] + row[colKind]
+	is := func(word string) bool { return strings.Contains(what, word) }
+	switch {
+	case is("退款"):
+		l.Op = payout.OpRefund
+		if !out { // a refund that did not reach its sender
+			l.Op = payout.OpReturn
+		}
+		if r, found := refunds[row[colBusiness]]; found {
+			l.OrderNo, l.Account = r.outRefundNo, r.openID
+		}
+		return billLine{StatementLine: l}, true
+	case is("转账"):
+		l.Op = payout.OpTransfer
+		return billLine{StatementLine: l, transferID: row[colBusiness]}, out
+	case !out || slices.ContainsFunc(ownFlows, is):
+		return billLine{}, false
+	}
+	l.Op, l.OrderNo = payout.OpTransfer, row[colFlow] // money left, and no order of ours says why
+	return billLine{StatementLine: l}, true
+}
