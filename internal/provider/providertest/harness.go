@@ -87,6 +87,25 @@ type Harness interface {
 	Sign(genuine bool, eventID string, at time.Time, body []byte) (http.Header, error)
 }
 
+// Instructor is implemented by harnesses whose provider needs more of an order than its account and
+// amount: a recipient's name, an authorisation, the charge of a refund.
+type Instructor interface {
+	// Instruct completes an instruction; the same one always in the same way.
+	Instruct(in *payout.Instruction)
+}
+
+// Payer is implemented by harnesses whose charges wait for their sender (payout.Method.NeedsPayer).
+type Payer interface {
+	// Pay is the sender's payment of a charge.
+	Pay(orderNo string) error
+}
+
+// Enveloped is implemented by harnesses whose stored requests hold more than the body of the call.
+type Enveloped interface {
+	// Body returns the body of the call for a stored request.
+	Body(request []byte) []byte
+}
+
 // Config is one run of the suite.
 type Config struct {
 	Harness Harness

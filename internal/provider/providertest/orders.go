@@ -28,7 +28,7 @@ func orderCases() []testCase {
 		{"pending, then final", casePending},
 		{"the recipient has to confirm", caseNeedsRecipient},
 		{"success, then returned", caseReturned},
-		{"1 fen and 2^53-1 fen", caseAmounts},
+		{"the smallest and the largest amounts", caseAmounts},
 		{"accounts are bytes", caseAccounts},
 		{"many at once are not mixed up", caseConcurrent},
 	}
@@ -110,7 +110,9 @@ func (p *probe) about(what string, o payout.Observation, account string, amount 
 // succeed sends an order that has to succeed, now or later.
 func (p *probe) succeed(o payout.Order, account string, amount money.Fen) {
 	sent := p.send(o)
-	if !p.wantKind(string(o.Op)+" sent", sent, payout.ObsSucceeded, payout.ObsPending) {
+	if p.needsPayer(o) && sent.Kind == payout.ObsNeedsPayer {
+		p.pay(o, sent)
+	} else if !p.wantKind(string(o.Op)+" sent", sent, payout.ObsSucceeded, payout.ObsPending) {
 		panic(errStop)
 	}
 	p.about("sent", sent, account, amount)
@@ -122,6 +124,25 @@ func (p *probe) succeed(o payout.Order, account string, amount money.Fen) {
 	if seen.ID == sent.ID {
 		p.errorf("%s: two observations have the same id", o.Op)
 	}
+}
+
+// needsPayer reports whether an order waits for its sender.
+func (p *probe) needsPayer(o payout.Order) bool {
+	m, ok := p.a.Limits().Method("")
+	return o.Op == payout.OpCharge && ok && m.NeedsPayer
+}
+
+// pay lets the sender pay a charge with what the answer to its send has for the client.
+func (p *probe) pay(o payout.Order, sent payout.Observation) {
+	if a := sent.Action; a == nil || !a.ValidUntil.After(time.Now()) || len(a.Parameters) == 0 && a.URL == "" && a.QRCode == "" {
+		p.errorf("the sender could not pay with %+v", sent)
+	}
+	p.wantKind("queried before it is paid", p.query(o), payout.ObsNeedsPayer)
+	payer, ok := p.h.(Payer)
+	if !ok {
+		p.must(ErrUnsupported)
+	}
+	p.must(payer.Pay(o.OrderNo))
 }
 
 func caseSucceed(p *probe) {
@@ -145,7 +166,11 @@ func caseRepeat(p *probe) {
 		p.succeed(o, account, someAmount)
 		for range 3 {
 			again := p.send(o)
-			p.wantKind(string(op)+" sent again", again, payout.ObsSucceeded, payout.ObsPending)
+			kinds := []payout.ObservationKind{payout.ObsSucceeded, payout.ObsPending}
+			if p.needsPayer(o) { // a paid order may be refused; a query says that it is paid
+				kinds = append(kinds, payout.ObsDeclined)
+			}
+			p.wantKind(string(op)+" sent again", again, kinds...)
 			p.about("sent again", again, account, someAmount)
 		}
 		p.wantMoved(string(op)+" sent four times", o, 1)
@@ -227,7 +252,9 @@ func caseNeedsRecipient(p *probe) {
 	account, _ := p.arrange(NeedsRecipient)
 	o := p.order(payout.OpTransfer, account, someAmount)
 	for what, seen := range map[string]payout.Observation{"sent": p.send(o), "queried": p.query(o)} {
-		if p.wantKind(what, seen, payout.ObsNeedsRecipient) && (seen.Token == "" || !seen.Until.After(time.Now())) {
+		// A query need not repeat the token.
+		if p.wantKind(what, seen, payout.ObsNeedsRecipient) &&
+			(seen.Token == "" && seen.Source == payout.SourceSend || !seen.Until.After(time.Now())) {
 			p.errorf("%s: token %q until %v: the recipient could not confirm", what, seen.Token, seen.Until)
 		}
 	}
@@ -244,7 +271,11 @@ func caseReturned(p *probe) {
 }
 
 func caseAmounts(p *probe) {
-	for _, amount := range []money.Fen{1, 1<<53 - 2, 1<<53 - 1} {
+	least, most := max(p.a.Limits().MinPayout, 1), p.a.Limits().MaxPayout
+	if most == 0 {
+		most = money.Max
+	}
+	for _, amount := range []money.Fen{least, most - 1, most} {
 		account, _ := p.arrange(Succeeds)
 		o := p.order(payout.OpTransfer, account, amount)
 		p.succeed(o, account, amount)

@@ -178,6 +178,9 @@ func (p *probe) order(op payout.Op, account string, amount money.Fen) payout.Ord
 
 func (p *probe) encode(in payout.Instruction) payout.Order {
 	in.Currency, in.Remark = p.cfg.Currency, "红包 🧧"
+	if h, ok := p.h.(Instructor); ok {
+		h.Instruct(&in)
+	}
 	raw, err := p.a.EncodeRequest(in)
 	if err != nil {
 		p.errorf("encode %+v: %v", in, err)

@@ -193,7 +193,7 @@ func TestCatches(t *testing.T) {
 			"other parameters under the same number are refused"},
 		"a refusal without its code": {wrong{queried: func(_ string, o payout.Observation) payout.Observation { o.Code = ""; return o }},
 			nil, "a refusal is in both answers"},
-		"amounts as float32":                   {wrong{encode: asFloat}, nil, "1 fen and 2^53-1 fen"},
+		"amounts as float32":                   {wrong{encode: asFloat}, nil, "the smallest and the largest amounts"},
 		"accounts in lower case":               {wrong{encode: lowerCase}, nil, "accounts are bytes"},
 		"accounts are trimmed":                 {wrong{encode: trimmed}, nil, "accounts are bytes"},
 		"requests are not repeatable":          {wrong{encode: random}, nil, "a request is the same bytes whenever it is encoded"},
