@@ -2,6 +2,7 @@ package api
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 
@@ -19,15 +20,25 @@ func receiveNotification(r *request) (answer, error) {
 	if r.c.Params("name") != provider.Name() {
 		return answer{}, refuse(wire.CodeUnauthenticated)
 	}
-	err := r.storeNotification(provider)
-	if own := provider.AnswerNotification(err); own != nil {
+	cause := r.storeNotification(provider)
+	if own := provider.AnswerNotification(cause); own != nil {
 		return answer{status: own.Status, raw: own.Body, kind: own.Type}, nil
 	}
-	return answer{status: http.StatusNoContent}, err
+	switch {
+	case errors.Is(cause, payout.ErrUnknownNotification):
+		return answer{}, notificationFaults(r.payload)
+	case errors.Is(cause, errNotVerified):
+		return answer{}, refuse(wire.CodeUnauthenticated)
+	}
+	return answer{status: http.StatusNoContent}, cause
 }
 
+// errNotVerified means that the provider's adapter refused a notification.
+var errNotVerified = errors.New("notification refused")
+
 // storeNotification stores a notification. The provider's signature is checked first: an unsigned
-// notification is refused without details, a signed one with the faults of its body.
+// notification is refused without details, a signed one with the faults of its body. Errors: those of
+// the adapter with errNotVerified, those of the store.
 func (r *request) storeNotification(provider Provider) error {
 	header := http.Header{}
 	for name, value := range r.c.Request().Header.All() {
@@ -39,10 +50,7 @@ func (r *request) storeNotification(provider Provider) error {
 		if signed || unsignedLog.allow() { // signed notifications are few
 			slog.WarnContext(r.ctx, "notification refused", slog.String(observe.LogRequest, r.id), slog.Any("error", err))
 		}
-		if signed {
-			return notificationFaults(r.payload)
-		}
-		return refuse(wire.CodeUnauthenticated)
+		return fmt.Errorf("%w: %w", errNotVerified, err)
 	}
 	return r.server.cfg.Store.RecordNotification(r.ctx, provider.Adapter(), eventID, orderNo, r.payload)
 }
