@@ -27,6 +27,7 @@ require (
 	github.com/swaggest/swgui v1.8.5
 	github.com/tinylib/msgp v1.6.5
 	github.com/valyala/fasthttp v1.77.0
+	github.com/wechatpay-apiv3/wechatpay-go v0.2.21
 	go.etcd.io/bbolt v1.5.0
 	go.opentelemetry.io/otel v1.47.0
 	go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp v1.47.0

@@ -40,16 +40,18 @@ var layers = map[string][]string{
 	"campaign":   {"packet", "payout"},
 	"pool":       {"failpoint", "dataformat", "money", "fence", "packet", "payout", "access", "observe"},
 	// store writes, report reads for staff; neither sees the other. mysql is what both share.
-	"store/mysql":           {"failpoint", "money", "packet", "payout", "staff", "access"},
-	"store/storetest":       {"access", "money", "packet", "payout", "staff", "store/mysql", "observe"}, // fixtures of both
-	"store/report":          {"campaign", "failpoint", "money", "fence", "packet", "payout", "staff", "access", "observe", "store/mysql"},
-	"store":                 {"campaign", "failpoint", "money", "fence", "packet", "payout", "staff", "access", "store/mysql"},
-	"provider":              {"money", "packet", "payout", "observe"},
-	"provider/providertest": {"money", "payout"}, // knows adapters only by their interface
-	"provider/sandbox":      {},                  // another company's system: it shares no code with us
-	"api":                   {"campaign", "money", "packet", "payout", "staff", "access", "ticket", "observe", "health", "wire"},
-	"activities":            {"campaign", "failpoint", "money", "fence", "packet", "payout", "staff", "observe", "reconcile"},
-	"workflows":             {"campaign", "money", "packet", "payout", "staff", "activities"},
+	"store/mysql":               {"failpoint", "money", "packet", "payout", "staff", "access"},
+	"store/storetest":           {"access", "money", "packet", "payout", "staff", "store/mysql", "observe"}, // fixtures of both
+	"store/report":              {"campaign", "failpoint", "money", "fence", "packet", "payout", "staff", "access", "observe", "store/mysql"},
+	"store":                     {"campaign", "failpoint", "money", "fence", "packet", "payout", "staff", "access", "store/mysql"},
+	"provider":                  {"money", "packet", "payout", "observe"},
+	"provider/providertest":     {"money", "payout"}, // knows adapters only by their interface
+	"provider/sandbox":          {},                  // another company's system: it shares no code with us
+	"provider/wechat":           {"money", "payout", "observe"},
+	"provider/wechat/simulator": {}, // another company's system
+	"api":                       {"campaign", "money", "packet", "payout", "staff", "access", "ticket", "observe", "health", "wire"},
+	"activities":                {"campaign", "failpoint", "money", "fence", "packet", "payout", "staff", "observe", "reconcile"},
+	"workflows":                 {"campaign", "money", "packet", "payout", "staff", "activities"},
 	// pool: see workerSees
 	"worker": {"campaign", "failpoint", "money", "packet", "payout", "staff", "observe", "health", "activities", "workflows", "pool",
 		"pause", "relay",
@@ -87,7 +89,7 @@ var layers = map[string][]string{
 var atRoot = []string{"migrations", "api", "activities", "workflows", "worker", "wire", "client", "console", "cmd", "test"}
 
 // forTests are packages for test files only.
-var forTests = []string{"devstack/stacktest", "provider/providertest", "store/storetest", "test"}
+var forTests = []string{"devstack/stacktest", "provider/providertest", "provider/wechat/simulator", "store/storetest", "test"}
 
 // workerSees are the names of pool that worker may use: the content of streams. Writes to Redis go
 // through interfaces that cmd implements.
@@ -121,6 +123,7 @@ var owners = []struct {
 	{"github.com/spf13/cobra", []string{"cmd/hongbao"}, "one package reads flags"},
 	{"github.com/golang-jwt/jwt", []string{"ticket", "client"}, "one package verifies tickets; client signs them"},
 	{"filippo.io/edwards25519", []string{"ticket"}, "one package checks public keys of tickets"},
+	{"github.com/wechatpay-apiv3/wechatpay-go", []string{"provider/wechat"}, "one package speaks to WeChat Pay"},
 	{"go.etcd.io/bbolt", []string{"provider/sandbox"}, "only the sandbox stores its data in a file"},
 }
 

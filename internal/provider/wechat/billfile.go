@@ -207,7 +207,7 @@ func readFlows(file []byte, day payout.Day, refunds map[string]refundRow) ([]bil
 var ownFlows = []string{"手续费", "提现", "充值", "结算"}
 
 // flowLine reads one movement of a fund. ok is false for what is no movement of an order: charges are
-// in the trade bill, and a transfer that was not confirmed comes back.
+// in the trade bill, and incoming money of a transfer is that of one that was not confirmed.
 func flowLine(row map[string]string, l payout.StatementLine, out bool, refunds map[string]refundRow) (_ billLine, ok bool) {
 	what := row[colName] + row[colKind]
 	is := func(word string) bool { return strings.Contains(what, word) }

@@ -9,7 +9,7 @@ import (
 
 // Codes of failures and pending orders, see payout.FailureCodes.
 const (
-	codeChargeClosed   = "charge_closed"
+	codeChargeClosed   = "closed"
 	codeRefundClosed   = "refund_unfunded"
 	codeRefundAbnormal = "refund_abnormal"
 )
