@@ -20,7 +20,7 @@ func TestListsWaitTheirTurn(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	s := worker.NewStarter(c, "sandbox")
+	s := worker.NewStarter(c)
 	var all sync.WaitGroup
 	began := time.Now()
 	const lists = 150

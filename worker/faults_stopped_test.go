@@ -53,7 +53,7 @@ func TestWorkerProcess(t *testing.T) {
 		WebhookSecret: harness.WebhookSecret,
 		Timeout:       providerTimeout}))(t)
 	r.temporal = must(worker.Dial(cfg.Temporal, cfg.Namespace, hearing(r.logger)))(t)
-	r.starter = worker.NewStarter(r.temporal, r.provider.Name())
+	r.starter = worker.NewStarter(r.temporal)
 	r.work(t, gated{r.provider, cfg.Gate})
 	_ = must(http.Get(cfg.Gate + "/ready"))(t).Body.Close()
 	ended, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)

@@ -65,7 +65,7 @@ func TestR9_LongListIsNoQuiet(t *testing.T) {
 			t.Error(err)
 		}
 		wait.Until(t, "the list has taken long", func() bool { return time.Since(began) > rebuildPace.Settle })
-	}}, r.provider.Name())
+	}})
 	asks := false
 	cfg.Rows = asked{r.store, held.UserID, func() { asks = true; release() }}
 	cfg.OnStep = func(_ int, done string) {

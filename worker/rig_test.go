@@ -144,7 +144,7 @@ func (r *rig) dial(t testing.TB, address, namespace string, with ...func(*client
 	r.namespace = namespace
 	r.temporal = must(worker.Dial(address, namespace, hearing(r.logger), with...))(t)
 	t.Cleanup(r.temporal.Close)
-	r.starter = worker.NewStarter(r.temporal, r.provider.Name())
+	r.starter = worker.NewStarter(r.temporal)
 }
 
 // hear takes a notification of the provider, as the API does.

@@ -66,7 +66,7 @@ func (r *rig) reach(t testing.TB, s worker.Server) {
 	t.Helper()
 	r.temporal = must(s.Dial(r.logger))(t)
 	t.Cleanup(r.temporal.Close)
-	r.starter = worker.NewStarter(r.temporal, r.provider.Name())
+	r.starter = worker.NewStarter(r.temporal)
 	r.change = func(_ *rig, cfg *worker.Config) {
 		cfg.Refused = func(ctx context.Context) error { return s.Refused(ctx, r.temporal) }
 	}

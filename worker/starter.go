@@ -25,15 +25,12 @@ const startTimeout = 10 * time.Second
 
 // Starter starts and signals workflows; no other code does.
 type Starter struct {
-	client   client.Client
-	provider string
-	console  workflows.Console
+	client  client.Client
+	console workflows.Console
 }
 
-// NewStarter returns a starter for payments through the named provider.
-func NewStarter(c client.Client, provider string) *Starter {
-	return &Starter{client: c, provider: provider}
-}
+// NewStarter returns a starter.
+func NewStarter(c client.Client) *Starter { return &Starter{client: c} }
 
 // LinkedTo sets the console's address, as seen by browsers of staff, for links in the details of
 // runs; "": no links.
@@ -74,8 +71,7 @@ func (s *Starter) StartPayout(ctx context.Context, c packet.Claim, app string) (
 
 func (s *Starter) payoutStart(c packet.Claim, app string) (client.StartWorkflowOptions, workflows.PayoutInput) {
 	c.Trace = "" // the run's header carries it
-	attrs := []temporal.SearchAttributeUpdate{workflows.AttrPacketID.ValueSet(c.PacketID), workflows.AttrUserID.ValueSet(c.UserID),
-		workflows.AttrProvider.ValueSet(s.provider)}
+	attrs := []temporal.SearchAttributeUpdate{workflows.AttrPacketID.ValueSet(c.PacketID), workflows.AttrUserID.ValueSet(c.UserID)}
 	if app != "" {
 		attrs = append(attrs, workflows.AttrApp.ValueSet(app))
 	}

@@ -30,7 +30,7 @@ const (
 // wakeDeferred wakes the waiting payments of a released provider, so that they resume within two
 // seconds instead of at their timers. It only saves time: every deferred payment resumes by
 // itself, and several workers may wake the same one.
-func (w *Worker) wakeDeferred(ctx context.Context) error {
+func (w *Worker) wakeDeferred(ctx context.Context, provider string) error {
 	if w.cfg.Holds == nil {
 		return nil
 	}
@@ -43,7 +43,7 @@ func (w *Worker) wakeDeferred(ctx context.Context) error {
 			}
 			seen = now.Add(-wakeFresh)
 		}
-		state, err := w.cfg.Holds.ProviderState(ctx, w.cfg.Starter.provider)
+		state, err := w.cfg.Holds.ProviderState(ctx, provider)
 		if err != nil {
 			continue
 		}

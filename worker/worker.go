@@ -110,7 +110,9 @@ func (w *Worker) Run(ctx context.Context) error {
 	group.Go(func() error { return w.dispatch(gctx) })
 	group.Go(func() error { return w.watch.Run(gctx) })
 	group.Go(func() error { return w.canary(gctx) })
-	group.Go(func() error { return w.wakeDeferred(gctx) })
+	for _, provider := range w.cfg.Payments.Providers.Names() {
+		group.Go(func() error { return w.wakeDeferred(gctx, provider) })
+	}
 	group.Go(func() error { return w.reconcile(gctx) })
 	group.Go(func() error { return w.repeatReconciliations(gctx) })
 	group.Go(func() error { return w.closeDays(gctx) })

@@ -39,7 +39,8 @@ const (
 )
 
 // Search attributes. The first four are set at start, PayoutStatus and FailureCode only when a
-// payment leaves the normal path, because each upsert has a cost.
+// payment leaves the normal path, because each upsert has a cost. So is the provider of a payout,
+// which its claim does not name.
 var (
 	AttrApp          = temporal.NewSearchAttributeKeyKeyword("App")
 	AttrPacketID     = temporal.NewSearchAttributeKeyKeyword("PacketID")

@@ -169,7 +169,7 @@ func TestPacketRejected(t *testing.T) {
 		t.Errorf("result %q", got)
 	}
 	p.want(t, steps(charge, []string{"Advance declined", "RejectPacket"})...)
-	if !slices.Equal(p.upsert, []string{"failed/insufficient_sender_balance"}) {
+	if !slices.Equal(p.upsert, []string{"failed/insufficient_sender_balance without provider"}) {
 		t.Errorf("search attributes %q", p.upsert)
 	}
 }

@@ -87,6 +87,9 @@ func newParts(t *testing.T) *parts {
 		if code, ok := attrs.GetKeyword(AttrFailureCode); ok {
 			status += "/" + code
 		}
+		if provider, _ := attrs.GetKeyword(AttrProvider); provider != "bank" {
+			status += " without provider"
+		}
 		p.upsert = append(p.upsert, status)
 	}).Return(nil)
 	// The normal course; tests replace parts of it.
@@ -128,12 +131,12 @@ func newSteps(t *testing.T) *parts {
 
 // ready is a payment whose row names one more step.
 func ready(s payout.Status, do payout.Action, at time.Time) payout.State {
-	return payout.State{PaymentID: payoutID, Status: s, Step: payout.Step{Do: do, OrderNo: payoutNo, At: at}}
+	return payout.State{PaymentID: payoutID, Provider: "bank", Status: s, Step: payout.Step{Do: do, OrderNo: payoutNo, At: at}}
 }
 
 // ended is a payment that needs no more steps.
 func ended(s payout.Status) payout.State {
-	st := payout.State{PaymentID: payoutID, Status: s, Step: payout.Step{Do: payout.ActionEnd}}
+	st := payout.State{PaymentID: payoutID, Provider: "bank", Status: s, Step: payout.Step{Do: payout.ActionEnd}}
 	if s == payout.StatusFailed {
 		st.Failure = payout.NewFailure("account_frozen", "")
 	}

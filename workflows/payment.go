@@ -147,7 +147,7 @@ func (m *paymentRun) showStatus(ctx workflow.Context, st payout.State) error {
 
 func (m *paymentRun) upsertStatus(ctx workflow.Context, st payout.State) error {
 	m.shown = st.Status
-	updates := []temporal.SearchAttributeUpdate{AttrPayoutStatus.ValueSet(string(st.Status))}
+	updates := []temporal.SearchAttributeUpdate{AttrPayoutStatus.ValueSet(string(st.Status)), AttrProvider.ValueSet(st.Provider)}
 	if st.Failure != nil {
 		updates = append(updates, AttrFailureCode.ValueSet(st.Failure.Code))
 	}

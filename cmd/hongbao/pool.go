@@ -223,7 +223,7 @@ func poolRebuild(ctx context.Context, cfg poolConfig, lane int, out io.Writer, l
 		return err
 	}
 	r := rebuild.New(rebuild.Config{Store: db, Rows: db, Fences: redis, Pools: redis, Backlog: handoffs,
-		Runs: worker.NewStarter(temporal, providerName), Lanes: cfg.Redis.Lanes, Logger: logger})
+		Runs: worker.NewStarter(temporal), Lanes: cfg.Redis.Lanes, Logger: logger})
 	n := 0
 	var stay error // lanes that stay shut
 	for _, l := range lanes {

@@ -46,5 +46,5 @@ func withRecovery(ctx context.Context, c config, errs io.Writer, act func(*recov
 	}
 	defer temporal.Close()
 	return act(&recovery.Recovery{Store: db, Pools: redis, Provider: pay, Lanes: redis.Lanes(), SeedKey: key32(c.secret("seed-key")),
-		Starter: worker.NewStarter(temporal, pay.Name()).LinkedTo(c.text("console-url")), Logger: logger})
+		Starter: worker.NewStarter(temporal).LinkedTo(c.text("console-url")), Logger: logger})
 }

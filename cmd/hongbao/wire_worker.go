@@ -129,7 +129,7 @@ type workerParts struct {
 // config returns the configuration of the worker that uses the parts. refused is as dial returns it.
 func (p workerParts) config(c config, refused func(context.Context) error, logger *slog.Logger) worker.Config {
 	db, redis, providers := p.db, p.redis, payout.OnlyProvider(p.pay)
-	starter := worker.NewStarter(p.temporal, p.pay.Name()).LinkedTo(c.text("console-url"))
+	starter := worker.NewStarter(p.temporal).LinkedTo(c.text("console-url"))
 	seedKey := key32(c.secret("seed-key"))
 	hour, minute := clock(c.text("reconcile-at"))
 	return worker.Config{

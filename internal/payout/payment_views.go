@@ -10,6 +10,7 @@ import (
 // State is what a workflow needs of a payment for its next step.
 type State struct {
 	PaymentID string   `json:"payment_id"`
+	Provider  string   `json:"provider"`
 	Status    Status   `json:"status"`
 	Failure   *Failure `json:"failure,omitempty"`
 	Step      Step     `json:"step"`

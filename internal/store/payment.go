@@ -119,7 +119,7 @@ func (s *Store) inPaymentTx(ctx context.Context, id string, step failpoint.Step,
 // state returns the program counter, with the failure as stored: Temporal refuses a longer code,
 // which is a search attribute, and the run would never end.
 func (tx tx) state(p payout.Payment, attempts []payout.Attempt) payout.State {
-	st := payout.State{PaymentID: p.ID, Status: p.Status, Step: payout.NextDue(p, attempts, tx.now), Clock: tx.now}
+	st := payout.State{PaymentID: p.ID, Provider: p.Provider, Status: p.Status, Step: payout.NextDue(p, attempts, tx.now), Clock: tx.now}
 	if p.Failure != nil {
 		f := *p.Failure
 		f.Code, f.Message = mysql.ClipCode(f.Code), mysql.Clip(f.Message, mysql.MessageLen)

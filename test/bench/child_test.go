@@ -254,7 +254,7 @@ func beWorker(t *testing.T, cfg childSettings) (string, func(string) string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(temporal.Close)
-	starter := worker.NewStarter(temporal, pay.Name())
+	starter := worker.NewStarter(temporal)
 	w := worker.New(worker.Config{
 		Client:  temporal,
 		Packets: &activities.Packets{Store: db, Pool: redis, Starter: starter, SeedKey: seedKey},
