@@ -95,7 +95,7 @@ func memberBinder(f reflect.StructField, name string) binder {
 	}
 	read := binderOf(t)
 	return func(o *object, to reflect.Value) {
-		in := o.object(name)
+		in := o.object(name, true)
 		read(in, to)
 		if in.rejectUnknown(); len(*o.faults) == 0 && to.IsZero() {
 			o.fault(name, fault{faultRequired, "must have at least one member"})

@@ -66,7 +66,7 @@ func readCampaign(body []byte) (campaignRequest, error) {
 		o.fault("ends_on", fault{faultRange, "must not be before starts_on"})
 	}
 	q.OneWin = valueOr(o.boolean("one_win_per_user"), false)
-	inner := o.object("packet")
+	inner := o.object("packet", true)
 	if !o.faulty("packet") {
 		q.Packet = createMembers(inner, false)
 		inner.rejectUnknown()

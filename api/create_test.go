@@ -38,7 +38,7 @@ func TestIdempotency(t *testing.T) {
 		{"other order and space", "k", " {\"share_count\":10 ,\"greeting\":\"x\",\n\"total_amount\":1000,\"sender_id\":\"u1\"}", h.app, 201, "",
 			true},
 		{"defaults given", "k", with("greeting", `"x"`, "split", `"random"`, "min_share", "1", "max_share", "null", "currency", `"CNY"`,
-			"expires_in_seconds", "86400", "metadata", "{}"), h.app, 201, "", true},
+			"expires_in_seconds", "86400", "metadata", "{}", "funding", `{"source":"sender","method":null}`), h.app, 201, "", true},
 		{"escaped", "k", with("greeting", `"\u0078"`), h.app, 201, "", true},
 		{"other greeting", "k", with(), h.app, 422, "idempotency_key_reused", false},
 		{"other sender", "k", with("greeting", `"x"`, "sender_id", `"U1"`), h.app, 422, "idempotency_key_reused", false},
@@ -174,7 +174,8 @@ func TestFundingDeclined(t *testing.T) {
 		}
 		got := h.packet(h.app, id)
 		if got.Status != "rejected" || got.RemainingAmount != 0 || got.RemainingCount != 0 || got.Failure == nil ||
-			got.Failure.Code != p.Failure.Code || got.Fairness.Seed != nil {
+			got.Failure.Code != p.Failure.Code || got.Fairness.Seed != nil || got.Funding.Status != "declined" ||
+			got.Funding.Failure == nil || got.Funding.Failure.Code != p.Failure.Code {
 			t.Errorf("%s: %+v", when, got)
 		}
 		if r := h.grab(h.app, id, "u2"); r.status != http.StatusGone || r.code() != "expired" {
@@ -228,7 +229,12 @@ func TestFundingSlow(t *testing.T) {
 	if got := h.packet(h.app, id); got.Status != "open" {
 		t.Errorf("%+v", got)
 	}
-	if r := h.post(h.app, "k", with()); r.status != 202 || string(r.body) != string(first.body) ||
+	const processing, paid = `"funding":{"source":"sender","provider":"sandbox","method":null,"status":"processing","failure":null}`,
+		`"funding":{"source":"sender","provider":"sandbox","method":null,"status":"paid","failure":null}`
+	if !strings.Contains(string(first.body), processing) {
+		t.Errorf("slow: %s", first)
+	}
+	if r := h.post(h.app, "k", with()); r.status != 202 || string(r.body) != strings.Replace(string(first.body), processing, paid, 1) ||
 		r.header.Get("Idempotency-Replayed") != "true" {
 		t.Errorf("again: %s", r)
 	}

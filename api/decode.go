@@ -293,9 +293,9 @@ func (o *object) textMap(name string) map[string]string {
 
 // object reads an object member; the caller reads its members and calls rejectUnknown at the
 // end. It is empty when the member is missing, null or wrong.
-func (o *object) object(name string) *object {
+func (o *object) object(name string, required bool) *object {
 	inner := &object{prefix: o.prefix + name + ".", faults: o.faults}
-	value, ok := o.get(name, true)
+	value, ok := o.get(name, required)
 	switch {
 	case !ok:
 	case value.Kind() != '{':

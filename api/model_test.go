@@ -22,8 +22,12 @@ type packetBody struct {
 	OpensAt         time.Time  `json:"opens_at"`
 	ExpiresAt       time.Time  `json:"expires_at"`
 	ClosedAt        *time.Time `json:"closed_at"`
-	Failure         *struct{ Code, Message string }
-	Fairness        struct {
+	Funding         struct {
+		Status  string
+		Failure *struct{ Code string }
+	}
+	Failure  *struct{ Code, Message string }
+	Fairness struct {
 		Algorithm, Commitment string
 		Seed                  *string
 	}

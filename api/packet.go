@@ -63,6 +63,7 @@ func (s *Server) render(snap snapshot) (wire.Packet, error) {
 	out.RemainingAmount -= out.ClaimedAmount
 	out.RefundedAmount = snap.counts.RefundedAmount
 	out.Failure = failureOf(snap.failure)
+	out.Funding = fundingOf(snap.Packet, snap.status, snap.failure)
 	switch snap.status {
 	case packet.StatusRejected:
 		out.RemainingCount, out.RemainingAmount = 0, 0

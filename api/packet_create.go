@@ -73,6 +73,9 @@ func (c *creation) run() (answer, error) {
 		if err := c.refundable(time.Now()); err != nil {
 			return answer{}, err
 		}
+		if err := c.chooseMethod(c.server.cfg.Provider.Limits()); err != nil {
+			return answer{}, err
+		}
 	case err != nil:
 		return answer{}, err
 	case view.Packet.BodyHash != c.packet.BodyHash:
@@ -218,7 +221,9 @@ func (c *creation) firstAnswer(first packet.FirstAnswer, snap snapshot) (answer,
 	case snap.OpensAt.After(snap.CreatedAt):
 		status = packet.StatusScheduled
 	}
-	return answer{status: first.HTTPStatus, body: staticPacket(snap.Packet, status)}, nil
+	body := staticPacket(snap.Packet, status)
+	body.Funding = fundingOf(snap.Packet, snap.status, snap.failure)
+	return answer{status: first.HTTPStatus, body: body}, nil
 }
 
 func (c *creation) declined(first packet.FirstAnswer, snap snapshot) (answer, error) {
@@ -245,6 +250,7 @@ func (c *creation) fromRow(rec packet.Record) (answer, error) {
 	}
 	opensAt := rec.OpensAt
 	c.packet.CreatedAt = rec.CreatedAt // a repeat returns the same time
+	c.packet.ChargeMethod = rec.ChargeMethod
 	c.OpensAt, c.Life = &opensAt, int64(rec.ExpiresAt.Sub(rec.OpensAt).Seconds())
 	a, err := c.stage()
 	if r, ok := errors.AsType[*refusal](err); ok && r.code == wire.CodeInvalidRequest {
@@ -268,7 +274,9 @@ func (c *creation) renderCurrent(rec packet.Record) (answer, error) {
 	case packet.StatusRejected:
 		return c.declined(packet.FirstAnswer{RequestID: c.id}, snap)
 	case packet.StatusFunding:
-		return answer{status: http.StatusAccepted, body: staticPacket(snap.Packet, packet.StatusFunding)}, nil
+		body := staticPacket(snap.Packet, packet.StatusFunding)
+		body.Funding = fundingOf(snap.Packet, snap.status, snap.failure)
+		return answer{status: http.StatusAccepted, body: body}, nil
 	}
 	body, err := c.server.render(snap)
 	return answer{status: http.StatusCreated, body: body}, err

@@ -30,6 +30,7 @@ type createRequest struct {
 	GroupID  *string           `json:"group_id"`
 	Metadata map[string]string `json:"metadata"`
 	Tickets  bool              `json:"tickets,omitempty"` // omitted when false, so that the hash of requests without it does not change
+	Funding  *fundingRequest   `json:"funding,omitempty"` // nil: the default
 }
 
 // readCreate parses and checks the body of a create request.
@@ -60,6 +61,7 @@ func createMembers(o *object, opens bool) (q createRequest) {
 	q.Greeting = valueOr(o.text("greeting", false, checkText(packet.MaxGreeting)), "")
 	if opens {
 		q.OpensAt = readTime(o, "opens_at")
+		q.Funding = readFunding(o)
 	}
 	q.Life = valueOr(o.integer("expires_in_seconds", false, int64(packet.MinLife.Seconds()), int64(packet.MaxLife.Seconds())),
 		int64(packet.DefaultLife.Seconds()))

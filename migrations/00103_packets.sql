@@ -44,6 +44,7 @@ CREATE TABLE IF NOT EXISTS packets (
     one_win          BOOLEAN       NOT NULL DEFAULT FALSE COMMENT 'a winner in another packet of its campaign wins nothing',
     charge_provider  VARCHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'charges and refunds; fixed at create',
     payout_provider  VARCHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'pays the claims; fixed at create',
+    charge_method    VARCHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT '' COMMENT 'how the sender pays; fixed at create',
     KEY packets_sender (app_id, sender_id, created_at, id),
     KEY packets_app (app_id, created_at, id),
     KEY packets_created (created_at, id),

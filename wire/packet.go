@@ -56,6 +56,7 @@ type Packet struct {
 	ExpiresAt       Time              `json:"expires_at" doc:"When grabs end: opens_at + expires_in_seconds."`
 	ClosedAt        *Time             `json:"closed_at" doc:"When it was closed; null before."`
 	Failure         *Failure          `json:"failure" doc:"Why it was rejected; null otherwise."`
+	Funding         Funding           `json:"funding" doc:"How the packet is paid for, and how far that is. In the answer to a repeated create it is current."`
 	Fairness        Fairness          `json:"fairness" doc:"The data to verify the split."`
 	Workflow        WorkflowRef       `json:"workflow" doc:"The Temporal workflow of the packet."`
 }
@@ -95,6 +96,7 @@ type CreatePacket struct {
 	Tickets          bool              `json:"tickets,omitempty" doc:"true: a grab needs a ticket that your app signed. Not together with eligible_user_ids; false by default." nullable:"true"`
 	GroupID          string            `json:"group_id,omitempty" minLength:"1" maxLength:"64" doc:"A value of the client, returned unchanged: 1 to 64 bytes." nullable:"true"`
 	Metadata         map[string]string `json:"metadata,omitempty" doc:"Values of the client, returned unchanged: strings, at most 2048 bytes of UTF-8 in all values and as many in all names." orNull:"true"`
+	Funding          *CreateFunding    `json:"funding,omitempty" doc:"How the packet is paid for; null: by the sender, in the provider's default way." orNull:"true"`
 }
 
 // RecallDecision is the body of a recall by staff.

@@ -73,13 +73,15 @@ type Packet struct {
 	OneWin        bool              `json:"one_win,omitempty"`        // a winner of another packet of the campaign is not eligible
 	// ChargeProvider charges and refunds the sender, PayoutProvider pays the recipients. A payment keeps
 	// its provider whatever the defaults become.
-	ChargeProvider string    `json:"charge_provider"`
-	PayoutProvider string    `json:"payout_provider"`
-	BodyHash       string    `json:"body_hash"`  // hex SHA-256 of the canonical create request
-	Commitment     string    `json:"commitment"` // hex SHA-256 of the seed
-	CreatedAt      time.Time `json:"created_at"` // Redis TIME, milliseconds
-	OpensAt        time.Time `json:"opens_at"`
-	ExpiresAt      time.Time `json:"expires_at"`
+	ChargeProvider string `json:"charge_provider"`
+	PayoutProvider string `json:"payout_provider"`
+	// ChargeMethod is how the sender pays: the name of one of the charge provider's methods; "": it has none.
+	ChargeMethod string    `json:"charge_method,omitempty"`
+	BodyHash     string    `json:"body_hash"`  // hex SHA-256 of the canonical create request
+	Commitment   string    `json:"commitment"` // hex SHA-256 of the seed
+	CreatedAt    time.Time `json:"created_at"` // Redis TIME, milliseconds
+	OpensAt      time.Time `json:"opens_at"`
+	ExpiresAt    time.Time `json:"expires_at"`
 }
 
 // SplitParams returns the parameters of Split for the packet.
