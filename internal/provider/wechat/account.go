@@ -71,9 +71,9 @@ func (a *Adapter) Balance(ctx context.Context, f Fund) (available, pending money
 	return *v.Available, v.Pending, nil
 }
 
-// Probe checks host, clock, both signatures and encryption without moving money: WeChat Pay returns a
-// plain and an encrypted message, signed. Errors wrap ErrAnswer.
-func (a *Adapter) Probe(ctx context.Context) error {
+// Check checks host, clock, both signatures and encryption without moving money: WeChat Pay returns a
+// message, signed, after it has decrypted another. Errors wrap ErrAnswer.
+func (a *Adapter) Check(ctx context.Context) error {
 	const message = "hongbao"
 	serial, sealed, err := a.keys.encrypt(ctx, message)
 	if err != nil {

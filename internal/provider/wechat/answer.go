@@ -78,7 +78,7 @@ var billStates = map[string]payout.ObservationKind{
 	"ACCEPTED":          payout.ObsPending,
 	"PROCESSING":        payout.ObsPending,
 	"WAIT_USER_CONFIRM": payout.ObsNeedsRecipient,
-	"TRANSFERING":       payout.ObsPending,
+	"TRANSFERING":       payout.ObsPending, //nolint:misspell // the vendor's spelling
 	"CANCELING":         payout.ObsPending,
 	"SUCCESS":           payout.ObsSucceeded,
 	"FAIL":              payout.ObsDeclined,

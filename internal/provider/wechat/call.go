@@ -65,7 +65,7 @@ func (a *Adapter) call(ctx context.Context, r request) answer {
 	defer cancel()
 	res := a.exchange(ctx, r, maxAnswerBytes)
 	if res.err == nil {
-		res.err, res.code = a.verify(ctx, res)
+		res.code, res.err = a.verify(ctx, res)
 	}
 	return res
 }
@@ -142,20 +142,20 @@ func silence(err error) string {
 
 // verify checks that an answer is the vendor's and recent. An answer that is not proves nothing,
 // whatever its status says.
-func (a *Adapter) verify(ctx context.Context, res answer) (err error, code string) {
+func (a *Adapter) verify(ctx context.Context, res answer) (code string, err error) {
 	if res.header.Get(consts.WechatPaySignature) == "" {
 		if res.status >= http.StatusMultipleChoices {
-			return errUnsigned, "http_" + strconv.Itoa(res.status)
+			return "http_" + strconv.Itoa(res.status), errUnsigned
 		}
-		return errUnsigned, codeUnsigned
+		return codeUnsigned, errUnsigned
 	}
 	at, err := strconv.ParseInt(res.header.Get(consts.WechatPayTimestamp), 10, 64)
 	if err == nil && time.Since(time.Unix(at, 0)).Abs() >= clockTolerance {
-		return errClock, codeClock
+		return codeClock, errClock
 	}
 	err = a.keys.answers.Validate(ctx, &http.Response{Header: res.header, Body: io.NopCloser(bytes.NewReader(res.body))})
 	if err != nil {
-		return fmt.Errorf("%w: %w", errSignature, err), codeSignature
+		return codeSignature, fmt.Errorf("%w: %w", errSignature, err)
 	}
-	return nil, ""
+	return "", nil
 }

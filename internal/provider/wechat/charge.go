@@ -63,7 +63,7 @@ func (a *Adapter) clientAction(appID, prepayID string, app bool, now time.Time) 
 	if app {
 		last = prepayID
 	}
-	signed, err := a.signer.Sign(a.ctx, appID+"\n"+at+"\n"+nonce+"\n"+last+"\n")
+	signed, err := a.signer.Sign(a.ctx, clientText(appID, at, nonce, last))
 	if err != nil {
 		return nil, fmt.Errorf("sign the client's parameters: %w", err)
 	}
@@ -74,6 +74,11 @@ func (a *Adapter) clientAction(appID, prepayID string, app bool, now time.Time) 
 			"timeStamp": at, "nonceStr": nonce, "sign": signed.Signature}
 	}
 	return &payout.PayerAction{Type: payout.PayWithSDK, Parameters: p, ValidUntil: now.Add(actionValid).UTC()}, nil
+}
+
+// clientText is the signed text of a client's parameters.
+func clientText(appID, at, nonce, last string) string {
+	return appID + "\n" + at + "\n" + nonce + "\n" + last + "\n"
 }
 
 // RenewAction asks the same order again with its stored bytes: WeChat Pay answers with a new prepay_id

@@ -185,5 +185,6 @@ func (s *Server) fundFlow(day time.Time, fund string) string {
 	if nIn+nOut == 0 {
 		return ""
 	}
-	return flowHead + "\r\n" + b.String() + flowSum + "\r\n" + line(fmt.Sprint(nIn+nOut), fmt.Sprint(nIn), yuan(in), fmt.Sprint(nOut), yuan(out))
+	return flowHead + "\r\n" + b.String() + flowSum + "\r\n" +
+		line(fmt.Sprint(nIn+nOut), fmt.Sprint(nIn), yuan(in), fmt.Sprint(nOut), yuan(out))
 }

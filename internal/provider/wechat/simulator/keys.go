@@ -49,7 +49,7 @@ func NewCertificate(number int64, until time.Time) (Key, error) {
 		return Key{}, err
 	}
 	template := &x509.Certificate{SerialNumber: big.NewInt(number), Subject: pkix.Name{CommonName: "Tenpay.com Root CA"},
-		NotBefore: until.AddDate(-5, 0, 0).Add(time.Duration(number) * time.Second), NotAfter: until}
+		NotBefore: until.AddDate(-5, 0, 0), NotAfter: until}
 	raw, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
 	return Key{ID: fmt.Sprintf("%X", number), Private: private,
 		Certificate: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}))}, err
@@ -120,7 +120,8 @@ func (s *Server) authenticate(r *http.Request, body []byte) error {
 		return errors.New("商户号或证书序列号错误")
 	}
 	raw, err := base64.StdEncoding.DecodeString(p["signature"])
-	sum := sha256.Sum256([]byte(r.Method + "\n" + r.URL.RequestURI() + "\n" + p["timestamp"] + "\n" + p["nonce_str"] + "\n" + string(body) + "\n"))
+	text := r.Method + "\n" + r.URL.RequestURI() + "\n" + p["timestamp"] + "\n" + p["nonce_str"] + "\n" + string(body) + "\n"
+	sum := sha256.Sum256([]byte(text))
 	if err != nil || rsa.VerifyPKCS1v15(s.cfg.MerchantKey, crypto.SHA256, sum[:], raw) != nil {
 		return errors.New("签名错误")
 	}

@@ -1,0 +1,179 @@
+package wechat
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"hongbao/internal/money"
+	"hongbao/internal/payout"
+	"hongbao/internal/provider/wechat/simulator"
+	"hongbao/test/wait"
+)
+
+// TestStatement: charges, refunds and confirmed transfers are listed, in exact fen, whichever number
+// the fund flow has; a transfer that waits, or was not confirmed, is not.
+func TestStatement(t *testing.T) {
+	t.Parallel()
+	for _, theirs := range []bool{false, true} {
+		r := newRig(t, func(c *simulator.Config) { c.BillsAtOnce, c.VoucherIsBillNo = true, theirs }, nil)
+		a, o := r.adapter(t, nil), &orders{}
+		tomorrow(a)
+		charge := o.order(t, a, charged(MethodJSAPI))
+		a.Send(t.Context(), charge)
+		r.sim.Pay(charge.OrderNo, "", 500)
+		refund := o.order(t, a, payout.Instruction{Op: payout.OpRefund, Amount: 3301, ChargeOrderNo: charge.OrderNo, ChargeTotal: 8800,
+			Remark: "a remark, with a comma"})
+		a.Send(t.Context(), refund)
+		paid, waits, expired := o.order(t, a, paidOut(payer)), o.order(t, a, paidOut(payer)), o.order(t, a, paidOut(payer))
+		for _, order := range []payout.Order{paid, waits, expired} {
+			a.Send(t.Context(), order)
+		}
+		r.sim.Confirm(paid.OrderNo)
+		r.sim.Expire(expired.OrderNo)
+		page, err := a.Statement(t.Context(), payout.DayOf(time.Now(), china), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]payout.StatementLine{}
+		for _, l := range page.Lines {
+			got[l.OrderNo] = l
+		}
+		for no, want := range map[string]payout.StatementLine{
+			charge.OrderNo: {Op: payout.OpCharge, Amount: 8800, Account: payer},
+			refund.OrderNo: {Op: payout.OpRefund, Amount: 3301, Account: payer},
+			paid.OrderNo:   {Op: payout.OpTransfer, Amount: 8800, Account: payer},
+		} {
+			if l := got[no]; l.Op != want.Op || l.Amount != want.Amount || l.Account != want.Account || l.Ref == "" {
+				t.Errorf("%s is listed as %+v", no, l)
+			}
+		}
+		if len(page.Lines) != 3 || page.Last != "" {
+			t.Errorf("listed: %+v", page)
+		}
+	}
+}
+
+// TestStatementPages: a long day is cut into pages.
+func TestStatementPages(t *testing.T) {
+	t.Parallel()
+	a := newRig(t, nil, nil).adapter(t, nil)
+	tomorrow(a)
+	day := payout.DayOf(time.Now(), china)
+	lines := make([]billLine, billLines+1)
+	a.bills.day, a.bills.lines = day, lines
+	first, err := a.Statement(t.Context(), day, "")
+	if err != nil || len(first.Lines) != billLines || first.Next == "" {
+		t.Fatalf("first page: %d lines, %v", len(first.Lines), err)
+	}
+	if last, err := a.Statement(t.Context(), day, first.Next); err != nil || len(last.Lines) != 1 || last.Next != "" {
+		t.Errorf("last page: %d lines, %v", len(last.Lines), err)
+	}
+	for _, after := range []string{"x", "-1", "900"} {
+		if _, err := a.Statement(t.Context(), day, after); !errors.Is(err, ErrAnswer) {
+			t.Errorf("after %q: %v", after, err)
+		}
+	}
+}
+
+// TestStatementLate: before the bills are made, and for a day after it, a missing bill is not taken for
+// a day without movements.
+func TestStatementLate(t *testing.T) {
+	t.Parallel()
+	a := newRig(t, nil, nil).adapter(t, nil)
+	day := payout.DayOf(time.Now(), china)
+	_, end := day.Span(china)
+	for at, ok := range map[time.Duration]bool{-time.Second: true, 9 * time.Hour: false, 11 * time.Hour: false, 35 * time.Hour: true} {
+		a.now = func() time.Time { return end.Add(at) }
+		page, err := a.Statement(t.Context(), day, "")
+		if (err == nil) != ok || len(page.Lines) != 0 || err != nil && !errors.Is(err, ErrAnswer) {
+			t.Errorf("%v after the day: %+v, %v", at, page, err)
+		}
+	}
+}
+
+// TestStatementDamaged: a file with another hash, or an address elsewhere, is no statement.
+func TestStatementDamaged(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(c *simulator.Config) { c.BillsAtOnce = true }, nil)
+	sender, o := r.adapter(t, nil), &orders{}
+	sender.Send(t.Context(), o.order(t, sender, paidOut(payer)))
+	genuine := r.server.Config.Handler
+	broken := false
+	r.server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if req.URL.Path == downloadPath && broken {
+			other, err := http.NewRequestWithContext(req.Context(), http.MethodGet, req.URL.Path, nil)
+			if err != nil {
+				panic(err)
+			}
+			genuine.ServeHTTP(w, other)
+			return
+		}
+		genuine.ServeHTTP(w, req)
+	})
+	a := r.adapter(t, nil)
+	tomorrow(a)
+	day := payout.DayOf(time.Now(), china)
+	broken = true
+	if _, err := a.Statement(t.Context(), day, ""); !errors.Is(err, ErrAnswer) {
+		t.Errorf("a download that is refused: %v", err)
+	}
+	broken = false
+	wait.Reached(wait.Limit(), func() bool {
+		_, err := a.Statement(t.Context(), day, "")
+		return err == nil
+	})
+	if _, err := a.Statement(t.Context(), day, ""); err != nil {
+		t.Errorf("repaired: %v", err)
+	}
+	if _, err := unpack([]byte("no gzip"), ""); err == nil {
+		t.Error("a file that is not packed is taken")
+	}
+}
+
+const (
+	flowHead = "记账时间,微信支付业务单号,资金流水单号,业务名称,业务类型,收支类型,收支金额（元）,账户结余（元）,资金变更提交申请人,备注,业务凭证号\r\n"
+	flowTail = "资金流水总笔数,收入笔数,收入金额,支出笔数,支出金额\r\n"
+	flowRow  = "`2018-02-01 04:21:23,`50000305742018020103387128253,`1900009231201802015884652186,`退款,`退款,`支出,`0.02,`0.17," +
+		"`system,`缺货, 抱歉,`REF42\r\n"
+)
+
+// TestBillFile: the published example is read, with its wide parentheses, its counts with a decimal and
+// a comma in a value; a bill that does not add up is refused.
+func TestBillFile(t *testing.T) {
+	t.Parallel()
+	good := "\ufeff" + flowHead + flowRow + flowTail + "`1.0,`0.0,`0.00,`1.0,`0.02\r\n"
+	lines, err := readFlows([]byte(good), "2018-02-01", map[string]refundRow{})
+	if err != nil || len(lines) != 1 || lines[0].Amount != 2 || lines[0].OrderNo != "REF42" || lines[0].Op != payout.OpRefund ||
+		!lines[0].At.Equal(time.Date(2018, 1, 31, 20, 21, 23, 0, time.UTC)) {
+		t.Fatalf("%+v, %v", lines, err)
+	}
+	for what, change := range map[string][2]string{
+		"another sum":      {"`0.02\r\n", "`0.03\r\n"},
+		"another count":    {"`1.0,`0.0,", "`2.0,`0.0,"},
+		"no sums":          {flowTail, ""},
+		"a row less":       {flowRow, ""},
+		"a short row":      {",`REF42", ""},
+		"another day":      {"2018-02-01", "2018-02-02"},
+		"an amount in fen": {"`0.02,`0.17", "`2,`0.17"},
+	} {
+		file := strings.Replace(good, change[0], change[1], 1)
+		if file == good {
+			t.Fatalf("%s changes nothing", what)
+		}
+		if _, err := readFlows([]byte(file), "2018-02-01", map[string]refundRow{}); !errors.Is(err, errBill) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	strange := strings.NewReplacer("`退款,`退款", "`其他,`其他").Replace(good)
+	lines, err = readFlows([]byte(strange), "2018-02-01", nil)
+	if err != nil || len(lines) != 1 || lines[0].Op != payout.OpTransfer || lines[0].Amount != money.Fen(2) {
+		t.Errorf("money that left for an unknown reason: %+v, %v", lines, err)
+	}
+	fee := strings.NewReplacer("`退款,`退款", "`扣除交易手续费,`扣除交易手续费").Replace(good)
+	if lines, err = readFlows([]byte(fee), "2018-02-01", nil); err != nil || len(lines) != 0 {
+		t.Errorf("a fee: %+v, %v", lines, err)
+	}
+}

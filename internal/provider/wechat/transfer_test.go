@@ -1,0 +1,137 @@
+package wechat
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"hongbao/internal/payout"
+	"hongbao/internal/provider/wechat/simulator"
+)
+
+func paidOut(openid string) payout.Instruction {
+	return payout.Instruction{Op: payout.OpTransfer, Account: openid, Amount: 8800, Remark: "恭喜发财"}
+}
+
+// TestTap: without an authorisation the recipient gets a token and a day; what ends the wait is a code
+// of the catalogue.
+func TestTap(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil, nil)
+	a, o := r.adapter(t, func(c *Config) { c.Style = "RED_PACKET" }), &orders{}
+	for what, v := range map[string]struct {
+		end  func(no string) bool
+		kind payout.ObservationKind
+		code string
+	}{
+		"confirmed": {r.sim.Confirm, payout.ObsSucceeded, ""},
+		"expired":   {r.sim.Expire, payout.ObsDeclined, "confirmation_expired"},
+	} {
+		order := o.order(t, a, paidOut(payer))
+		sent := a.Send(t.Context(), order)
+		wantKind(t, what, sent, payout.ObsNeedsRecipient, "")
+		if sent.Token == "" || len(sent.Token) > payout.MaxToken || !sent.Until.After(time.Now().Add(23*time.Hour)) {
+			t.Errorf("%s: token %q until %v", what, sent.Token, sent.Until)
+		}
+		again := a.Send(t.Context(), order)
+		if again.Token != sent.Token {
+			t.Errorf("%s: sent again, the token is %q, was %q", what, again.Token, sent.Token)
+		}
+		seen := a.Query(t.Context(), payout.OpTransfer, order.OrderNo)
+		wantKind(t, what+", waiting", seen, payout.ObsNeedsRecipient, "")
+		if !v.end(order.OrderNo) {
+			t.Fatalf("%s: the simulator does not know it", what)
+		}
+		wantKind(t, what, a.Query(t.Context(), payout.OpTransfer, order.OrderNo), v.kind, v.code)
+	}
+	if limits := a.Limits(); limits.MaxPayout != 20_000 || limits.MinPayout != 10 {
+		t.Errorf("limits of red packets: %d to %d", limits.MinPayout, limits.MaxPayout)
+	}
+}
+
+// TestAuthorisedPaysAtOnce: with an authorisation there is nothing to confirm.
+func TestAuthorisedPaysAtOnce(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil, nil)
+	a, o := r.adapter(t, nil), &orders{}
+	r.sim.Authorise("auth1", payer)
+	in := paidOut(payer)
+	in.Authorization = "auth1"
+	seen := a.Send(t.Context(), o.order(t, a, in))
+	wantKind(t, "sent", seen, payout.ObsSucceeded, "")
+	if seen.Account != payer || seen.Amount != 8800 || seen.ProviderRef == "" {
+		t.Errorf("paid: %+v", seen)
+	}
+}
+
+// TestName: the name is encrypted once; when its key is retired, nothing is sent any more.
+func TestName(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil, nil)
+	a, o := r.adapter(t, nil), &orders{}
+	in := paidOut(payer)
+	in.Amount, in.RecipientName = nameFrom, "张三"
+	order := o.order(t, a, in)
+	if bytes.Contains(order.Request, []byte("张三")) || !strings.Contains(string(order.Request), headerSerial+": "+testKeyID+"\n") {
+		t.Fatalf("stored as %s", order.Request)
+	}
+	for range 2 {
+		wantKind(t, "sent", a.Send(t.Context(), order), payout.ObsNeedsRecipient, "")
+	}
+	next, err := simulator.NewPublicKey("PUB_KEY_ID_next")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := r.adapter(t, func(c *Config) { c.PublicKeyID, c.PublicKey = next.ID, next.PublicPEM() })
+	unsent := o.order(t, a, in)
+	wantKind(t, "its key is retired", other.Send(t.Context(), unsent), payout.ObsDeclined, codeKeyRetired)
+	if r.sim.Moved(unsent.OrderNo) != 0 {
+		t.Error("it was sent")
+	}
+	wantKind(t, "queried", a.Query(t.Context(), payout.OpTransfer, unsent.OrderNo), payout.ObsNeverReceived, "NOT_FOUND")
+	in.Amount, in.RecipientName = nameMin-1, "张三"
+	if small := o.order(t, a, in); strings.Contains(string(small.Request), "user_name") {
+		t.Errorf("the name of a payout below 30 fen: %s", small.Request)
+	}
+}
+
+// TestStoredRequest: what cannot be read is not sent.
+func TestStoredRequest(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil, nil)
+	a := r.adapter(t, nil)
+	for _, raw := range []string{"", "POST /v3/x", "GET /v3/x\n\n{}", "POST https://elsewhere/v3/x\n\n{}", "POST /v3/x\nHost: y\n\n{}",
+		"POST /v3/x\nWechatpay-Serial: \n\n{}"} {
+		seen := a.Send(t.Context(), payout.Order{Op: payout.OpTransfer, OrderNo: "p1", Request: []byte(raw)})
+		wantKind(t, raw, seen, payout.ObsNotSent, codeBadRequest)
+	}
+	for text, want := range map[string]string{"红包": "红包", strings.Repeat("红", 50): strings.Repeat("红", 42)} {
+		if got := clipBytes(text, maxDescription); got != want {
+			t.Errorf("%d bytes: %d bytes", len(text), len(got))
+		}
+	}
+	if got := clipRunes(strings.Repeat("红", 50), maxRemark); got != strings.Repeat("红", maxRemark) {
+		t.Errorf("%d bytes", len(got))
+	}
+}
+
+// TestFailReasons: every reason has a code of the catalogue, so that finance and the recipient know
+// what to do.
+func TestFailReasons(t *testing.T) {
+	t.Parallel()
+	known := map[string]bool{}
+	for _, c := range payout.FailureCodes {
+		known[c.Code] = true
+	}
+	for reason := range failReasons {
+		if !known[failCode(reason)] {
+			t.Errorf("%s: %s is not in the catalogue", reason, failCode(reason))
+		}
+	}
+	for _, code := range []string{codeChargeClosed, codeRefundClosed, codeKeyRetired, failCode("A_NEW_REASON")} {
+		if !known[code] {
+			t.Errorf("%s is not in the catalogue", code)
+		}
+	}
+}
