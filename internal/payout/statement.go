@@ -59,7 +59,7 @@ type StatementLine struct {
 	Ref     string // the provider's id of the line, the same at every read
 	Op      Op     // charge, transfer, refund, or return
 	OrderNo string
-	Account string
+	Account string // "": the statement does not say
 	Amount  money.Fen
 	At      time.Time
 }

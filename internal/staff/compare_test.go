@@ -53,6 +53,7 @@ func TestR12_EveryLineIsJudged(t *testing.T) {
 		"twice":                 {func(x *line) { x.before = []payout.StatementLine{x.l} }, kinds{payout.BreakMovedTwice}, false, false, 0},
 		"after its return":      {func(x *line) { x.before = []payout.StatementLine{{Op: payout.OpReturn}} }, nil, false, false, 100},
 		"another account":       {func(x *line) { x.l.Account = "U" }, kinds{payout.BreakAccountDiffers}, false, false, 100},
+		"no account stated":     {func(x *line) { x.l.Account = "" }, nil, false, false, 100},
 		"another amount":        {func(x *line) { x.l.Amount = 101 }, kinds{payout.BreakAmountDiffers}, false, false, 100},
 		"booked another amount": {func(x *line) { x.ours.Moved = 99 }, kinds{payout.BreakAmountDiffers}, false, false, 99},
 		"account and amount": {func(x *line) { x.l.Account, x.l.Amount = "v", 1 },

@@ -50,7 +50,14 @@ func TestLateChargeGoesBack(t *testing.T) {
 	check(0, 100)
 	late() // repeated: one refund is enough
 	must(t, s.RejectPacket(ctx, p.ID, refused))
-	pay(t, s, refund.ID)
+	_, err = s.BeginSend(ctx, refund.ID, limits, func(in payout.Instruction) ([]byte, error) {
+		if in.ChargeOrderNo != o.OrderNo || in.ChargeTotal != 100 {
+			t.Errorf("the refund is of charge %q over %d fen", in.ChargeOrderNo, in.ChargeTotal)
+		}
+		return encode(in)
+	})
+	must(t, err)
+	settle(t, s, payout.SourceQuery, payout.OrderNo(refund.ID, 1), payout.ObsSucceeded)
 	if closed, err := s.FinishPacket(ctx, p.ID, nil); err != nil || closed {
 		t.Errorf("closed %v: %v", closed, err)
 	}

@@ -84,7 +84,7 @@ func (s *Store) BeginClaim(ctx context.Context, c packet.Claim, limits payout.Li
 		if err := limits.Adapter.Assign(p); err != nil {
 			return err
 		}
-		first, err := newAttempt(*p, 1, encode)
+		first, err := tx.newAttempt(*p, 1, encode)
 		if err != nil {
 			return err
 		}

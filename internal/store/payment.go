@@ -194,7 +194,7 @@ func (s *Store) BeginSend(ctx context.Context, id string, limits payout.Limits, 
 		case payout.NoOrderNo:
 			return tx.refuseSend(row, p, attempts, &out)
 		case payout.NewOrderNo:
-			next, err := newAttempt(p, len(attempts)+1, encode)
+			next, err := tx.newAttempt(p, len(attempts)+1, encode)
 			if err != nil {
 				return err
 			}
@@ -226,12 +226,17 @@ func (tx tx) writeSend(row mysql.PaymentRow, p payout.Payment, a payout.Attempt)
 	return tx.casPayment(row, p)
 }
 
-// newAttempt returns an attempt with its order number and exact request.
-func newAttempt(p payout.Payment, no int, encode func(payout.Instruction) ([]byte, error)) (payout.Attempt, error) {
+// newAttempt returns an attempt with its order number and exact request. A refund names its charge and
+// the charge's amount.
+func (tx tx) newAttempt(p payout.Payment, no int, encode func(payout.Instruction) ([]byte, error)) (payout.Attempt, error) {
 	ins := payout.Instruction{Op: payout.OpOf(p.Kind), OrderNo: payout.OrderNo(p.ID, no), Account: p.Account, Amount: p.Amount,
 		Currency: p.Currency, Remark: p.Remark}
 	if p.Kind == payout.KindRefund {
-		ins.ChargeOrderNo = payout.OrderNo(payout.ID(payout.KindCharge, p.PacketID, 0), 1)
+		charge := payout.ID(payout.KindCharge, p.PacketID, 0)
+		ins.ChargeOrderNo = payout.OrderNo(charge, 1)
+		if err := tx.Model(&mysql.PaymentRow{}).Select("amount").Where("id = ?", charge).Scan(&ins.ChargeTotal).Error; err != nil {
+			return payout.Attempt{}, err
+		}
 	}
 	request, err := encode(ins)
 	if err != nil {

@@ -111,7 +111,7 @@ func (s *Store) RecoverAttempt(ctx context.Context, id string, no int, sentAt ti
 				return err
 			}
 		case 1:
-			if a, err = newAttempt(p, no, encode); err != nil {
+			if a, err = tx.newAttempt(p, no, encode); err != nil {
 				return err
 			}
 			if err := payout.RecordRecovered(&p, &a, limits, sentAt.UTC(), tx.now); err != nil {
