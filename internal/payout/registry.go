@@ -23,14 +23,12 @@ type Provider interface {
 	Query(ctx context.Context, op Op, orderNo string) Observation
 }
 
-// ChargeCloser is a provider whose charges wait for the sender (Method.NeedsPayer).
+// ChargeCloser is a provider whose charges wait for the sender (Method.NeedsPayer). A repeated send of
+// an unpaid charge renews its action.
 type ChargeCloser interface {
 	// CloseCharge asks the provider to end an unpaid charge. nil means that it answered, also "already
 	// paid" or "unknown"; only a query says what has become of the charge. It may be repeated.
 	CloseCharge(ctx context.Context, orderNo string) error
-	// RenewAction obtains the client data of an unpaid charge again with its stored request, under the same
-	// order number (ObsNeedsPayer).
-	RenewAction(ctx context.Context, o Order) Observation
 }
 
 // Registry holds the configured providers by name and the defaults of new packets. A payment keeps

@@ -17,6 +17,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -127,10 +128,13 @@ func (s *Sandbox) Adapter() payout.Adapter {
 	return payout.Adapter{Provider: s.Name(), Account: s.account}
 }
 
+// sandboxMethods are the ways to pay the sandbox: at once, in an app, and with a QR code.
+var sandboxMethods = []payout.Method{{Name: sandboxAtOnce}, {Name: sandboxApp, NeedsPayer: true}, {Name: sandboxQR, NeedsPayer: true}}
+
 // Limits returns the facts about the sandbox that the payment machine needs.
 func (s *Sandbox) Limits() payout.Limits {
 	return payout.Limits{Adapter: s.Adapter(), LandingWindow: SandboxLandingWindow, Remembers: SandboxRemembers,
-		RefundWindow: SandboxRefundWindow}
+		RefundWindow: SandboxRefundWindow, Methods: slices.Clone(sandboxMethods)}
 }
 
 // Close closes idle connections. The adapter can still be used.
@@ -144,6 +148,9 @@ type sendBody struct {
 	Currency      string    `json:"currency"`
 	Remark        string    `json:"remark"`
 	ChargeOrderNo string    `json:"charge_order_no,omitempty"`
+	Method        string    `json:"method,omitempty"`
+	PayUntil      time.Time `json:"pay_until,omitzero"`
+	ReturnURL     string    `json:"return_url,omitempty"`
 }
 
 // EncodeRequest returns the exact bytes to store before the first send and to send at every repeat.
@@ -156,13 +163,22 @@ func (s *Sandbox) EncodeRequest(in payout.Instruction) ([]byte, error) {
 	if err := in.Amount.Check(); err != nil || in.Amount == 0 {
 		return nil, fmt.Errorf("encode request %s: amount %d fen: %w", in.OrderNo, int64(in.Amount), errors.Join(errAmount, err))
 	}
-	raw, err := json.Marshal(sendBody{OrderNo: in.OrderNo, Account: in.Account, Amount: in.Amount,
-		Currency: in.Currency, Remark: in.Remark, ChargeOrderNo: in.ChargeOrderNo})
+	body := sendBody{OrderNo: in.OrderNo, Account: in.Account, Amount: in.Amount,
+		Currency: in.Currency, Remark: in.Remark, ChargeOrderNo: in.ChargeOrderNo}
+	if in.Method != "" && in.Method != sandboxAtOnce {
+		if m, ok := s.Limits().Method(in.Method); !ok || !m.NeedsPayer || in.Op != payout.OpCharge {
+			return nil, fmt.Errorf("encode request %s: method %q of %s: %w", in.OrderNo, in.Method, in.Op, errMethod)
+		}
+		body.Method, body.PayUntil, body.ReturnURL = in.Method, in.PayUntil.UTC(), in.ReturnURL
+	}
+	raw, err := json.Marshal(body)
 	if err != nil {
 		return nil, fmt.Errorf("encode request %s: %w", in.OrderNo, err)
 	}
 	return raw, nil
 }
+
+var errMethod = errors.New("unknown method of payment")
 
 var errAmount = errors.New("amount must be 1 to 2^53-1 fen")
 
@@ -240,6 +256,7 @@ func (s *Sandbox) Totals(ctx context.Context, packetID string) (payout.ProviderT
 
 // answer is the result of one call, or err.
 type answer struct {
+	base   string // of the provider
 	status int
 	header http.Header
 	body   []byte
@@ -280,7 +297,7 @@ func (s *Sandbox) callUpTo(ctx context.Context, method, path string, body []byte
 		return answer{err: err, mayHaveLeft: connected.Load()}
 	}
 	defer res.Body.Close()
-	a = answer{status: res.StatusCode, header: res.Header, mayHaveLeft: true}
+	a = answer{base: s.base, status: res.StatusCode, header: res.Header, mayHaveLeft: true}
 	a.body, err = io.ReadAll(io.LimitReader(res.Body, limit))
 	if err != nil {
 		a.err = fmt.Errorf("read answer: %w", err)

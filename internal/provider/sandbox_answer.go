@@ -52,6 +52,7 @@ var statuses = map[string]payout.ObservationKind{
 	"declined":              payout.ObsDeclined,
 	"awaiting_confirmation": payout.ObsNeedsRecipient,
 	"returned":              payout.ObsReturned,
+	"awaiting_payment":      payout.ObsNeedsPayer,
 }
 
 // orderAnswer is the provider's order object. Unknown members are allowed: providers add some.
@@ -67,6 +68,8 @@ type orderAnswer struct {
 	Message      string    `json:"message"`
 	ConfirmToken string    `json:"confirm_token"`
 	ExpiresAt    time.Time `json:"expires_at"`
+	Method       string    `json:"method"`
+	PayToken     string    `json:"pay_token"`
 }
 
 // problemAnswer has the evaluated members of a problem.
@@ -116,6 +119,9 @@ func observeOrder(o *payout.Observation, a answer, op payout.Op) {
 	o.Kind, o.Code, o.Message = kind, v.Code, v.Message
 	if kind == payout.ObsNeedsRecipient {
 		o.Token, o.Until = v.ConfirmToken, v.ExpiresAt
+	}
+	if kind == payout.ObsNeedsPayer && o.Source == payout.SourceSend && v.PayToken != "" {
+		o.Action, o.Until = v.action(a.base), v.ExpiresAt
 	}
 }
 

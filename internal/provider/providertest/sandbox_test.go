@@ -110,6 +110,11 @@ func (h *sandboxHarness) receive(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
+// Pay implements Payer.
+func (h *sandboxHarness) Pay(orderNo string) error {
+	return h.call(http.MethodPost, "/_pay/"+orderNo, "", nil)
+}
+
 func (h *sandboxHarness) Adapter() Adapter { return h.adapter }
 
 func (h *sandboxHarness) Upstream() string { return h.url }

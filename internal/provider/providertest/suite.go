@@ -39,7 +39,7 @@ type testCase struct {
 
 // cases returns all cases in the order in which they run.
 func cases() []testCase {
-	return slices.Concat(orderCases(), troubleCases(), answerCases(), notificationCases(), statementCases())
+	return slices.Concat(orderCases(), payerCases(), troubleCases(), answerCases(), notificationCases(), statementCases())
 }
 
 // Run tests an adapter: one subtest per case, and a table at the end.

@@ -27,6 +27,15 @@ type wrong struct {
 	limits  *payout.Limits
 	verify  func(s *provider.Sandbox, h http.Header, body []byte) (string, string, error)
 	page    func(payout.StatementPage, error) (payout.StatementPage, error)
+	closed  func(error) error
+}
+
+func (w *wrong) CloseCharge(ctx context.Context, orderNo string) error {
+	err := w.Sandbox.CloseCharge(ctx, orderNo)
+	if w.closed != nil {
+		err = w.closed(err)
+	}
+	return err
 }
 
 func (w *wrong) Limits() payout.Limits {
@@ -186,6 +195,13 @@ func TestCatches(t *testing.T) {
 		"returned is still success": {wrong{queried: queriedTurn(payout.ObsReturned, payout.ObsSucceeded)}, nil, "success, then returned"},
 		"waiting for the recipient: pending": {wrong{sent: turn(payout.ObsNeedsRecipient, payout.ObsPending)}, nil,
 			"the recipient has to confirm"},
+		"unpaid is a refusal": {wrong{queried: queriedTurn(payout.ObsNeedsPayer, payout.ObsDeclined)}, nil,
+			"a charge waits for its sender, and is paid"},
+		"nothing to pay with": {wrong{sent: func(o payout.Observation) payout.Observation { o.Action = nil; return o }}, nil,
+			"a charge waits for its sender, and is paid"},
+		"closed is pending": {wrong{queried: queriedTurn(payout.ObsDeclined, payout.ObsPending)}, nil,
+			"a charge that was closed is not paid"},
+		"a close without answer is one":     {wrong{closed: func(error) error { return nil }}, nil, "a close without an answer is an error"},
 		"low balance is a refusal":          {wrong{sent: lowIsDeclined}, nil, "low balance stores nothing and passes"},
 		"low balance has a code of its own": {wrong{sent: codeOf("NOT_ENOUGH")}, nil, "low balance stores nothing and passes"},
 		"a rate limit without a pause":      {wrong{sent: noPause}, nil, "a rate limit stores nothing and passes"},

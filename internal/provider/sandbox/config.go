@@ -4,9 +4,9 @@
 // would not.
 //
 // Three rules hold under every fault. There is at most one movement of op charge, transfer or
-// refund per order number, ever. The account decides whether money moves; a fault rule only spoils
-// the answer (decline and low_balance apart). Everything answered, and every movement, is on disk
-// before the answer leaves and survives kill -9.
+// refund per order number, ever (paid_twice apart). The account decides whether money moves; a fault
+// rule only spoils the answer (decline, low_balance and those of a paying sender apart). Everything answered, and every movement, is
+// on disk before the answer leaves and survives kill -9.
 package sandbox
 
 import (

@@ -6,6 +6,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -22,6 +23,7 @@ const (
 	maxOrderNo     = 32
 	maxAccount     = 64 // bytes
 	maxRemark      = 64 // characters
+	maxReturnURL   = 512
 	maxAmount      = 1<<53 - 1
 	maxRules       = 200
 	maxTimes       = 1 << 31
@@ -78,6 +80,9 @@ type sendBody struct {
 	Currency      *string `json:"currency"`
 	Remark        *string `json:"remark"`
 	ChargeOrderNo *string `json:"charge_order_no"`
+	Method        *string `json:"method"`
+	PayUntil      *string `json:"pay_until"`
+	ReturnURL     *string `json:"return_url"`
 }
 
 // decodeSend reads and checks the body of a send and names every wrong field.
@@ -112,12 +117,14 @@ func decodeSend(op string, body []byte) (params, *problem) {
 	if b.ChargeOrderNo != nil && (op != opRefund || !validOrderNo(*b.ChargeOrderNo)) {
 		fail("charge_order_no", "invalid", "must be the order number of a charge, and only of refunds")
 	}
+	p := params{}
+	b.payer(op, &p, fail)
 	if len(wrong) > 0 {
 		p := *problemInvalid
 		p.Errors = wrong
 		return params{}, &p
 	}
-	p := params{Op: op, OrderNo: *b.OrderNo, Account: *b.Account, Amount: *b.Amount, Currency: *b.Currency}
+	p.Op, p.OrderNo, p.Account, p.Amount, p.Currency = op, *b.OrderNo, *b.Account, *b.Amount, *b.Currency
 	if b.Remark != nil {
 		p.Remark = *b.Remark
 	}
@@ -125,6 +132,33 @@ func decodeSend(op string, body []byte) (params, *problem) {
 		p.ChargeOrderNo = *b.ChargeOrderNo
 	}
 	return p, nil
+}
+
+// payer reads and checks the members of a charge that its payer has to pay.
+func (b sendBody) payer(op string, p *params, fail func(field, code, message string)) {
+	if b.Method == nil {
+		if b.PayUntil != nil || b.ReturnURL != nil {
+			fail("method", "required", "is required with pay_until and return_url")
+		}
+		return
+	}
+	if op != opCharge || !slices.Contains(payerMethods, *b.Method) {
+		fail("method", "invalid", "must be sandbox_app or sandbox_qr, and only of charges")
+	}
+	p.Method = *b.Method
+	if b.PayUntil != nil {
+		at, err := time.Parse(time.RFC3339, *b.PayUntil)
+		if err != nil {
+			fail("pay_until", "invalid", "must be a time as in RFC 3339")
+		}
+		p.PayUntilMS = at.UnixMilli()
+	}
+	if b.ReturnURL != nil {
+		if len(*b.ReturnURL) > maxReturnURL {
+			fail("return_url", "too_long", "must be at most 512 bytes")
+		}
+		p.ReturnURL = *b.ReturnURL
+	}
 }
 
 func validOrderNo(s string) bool { return len(s) <= maxOrderNo && isAlnum(s) }

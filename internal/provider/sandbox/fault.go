@@ -19,6 +19,14 @@ import (
 //     queries too, while such a rule exists, used up or not.
 //   - contradict: answers declined for an order that succeeded; never the reverse.
 //
+// On charges that their payer has to pay:
+//
+//   - reply_without_action: the answer to a send has no token to pay with.
+//   - wrong_amount: the payer pays one fen too much, and the order says so.
+//   - paid_twice: the payer pays again after PendingAfter, with another reference.
+//   - close_lost: the order is closed, and the answer to the close is lost.
+//   - pay_after_close: the payment arrives PendingAfter after the close.
+//
 // On queries (op query): *_before, *_after and rate_limit as on sends; pending and pending_forever
 // answer processing; not_found_yet answers 404 for an existing order, and may also name the op of
 // the order; contradict answers the opposite of the final status reported last, and the true status
@@ -41,11 +49,17 @@ const (
 	faultNotFoundYet    = "not_found_yet"
 	faultContradict     = "contradict"
 	faultLowBalance     = "low_balance"
+
+	faultNoAction      = "reply_without_action"
+	faultWrongAmount   = "wrong_amount"
+	faultPaidTwice     = "paid_twice"
+	faultCloseLost     = "close_lost"
+	faultPayAfterClose = "pay_after_close"
 )
 
 var faultKinds = []string{faultErrorBefore, faultErrorAfter, faultErrorLate, faultTimeoutBefore, faultTimeoutAfter, faultRateLimit,
 	faultDecline, faultPending, faultPendingForever, faultNotifyNever, faultNotifyTwice, faultNotifyLate,
-	faultNotFoundYet, faultContradict, faultLowBalance}
+	faultNotFoundYet, faultContradict, faultLowBalance, faultNoAction, faultWrongAmount, faultPaidTwice, faultCloseLost, faultPayAfterClose}
 
 var faultOps = []string{opTransfer, opCharge, opRefund, opQuery}
 

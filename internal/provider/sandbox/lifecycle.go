@@ -13,10 +13,12 @@ import (
 
 // Kinds of due events.
 const (
-	dueComplete = "complete" // a processing order gets its outcome
-	dueReturn   = "return"   // a succeeded order's money is returned
-	dueExpire   = "expire"   // no confirmation in time
-	dueArrive   = "arrive"   // a send that was answered with an error takes effect
+	dueComplete = "complete"  // a processing order gets its outcome
+	dueReturn   = "return"    // a succeeded order's money is returned
+	dueExpire   = "expire"    // no confirmation in time
+	duePayAgain = "pay_again" // a paid charge is paid a second time
+	dueLatePay  = "late_pay"  // a closed charge is paid
+	dueArrive   = "arrive"    // a send that was answered with an error takes effect
 )
 
 // dueEvent is a scheduled change of an order.
@@ -84,6 +86,10 @@ func (s *Server) applyDue(tx *txn, ev dueEvent, now time.Time) error {
 		return s.setStatusAndNotify(tx, rec, *rec.Next, now)
 	case ev.Kind == dueReturn && rec.Status == StatusSucceeded:
 		return s.setStatusAndNotify(tx, rec, outcome{StatusReturned, "returned", "The money was returned."}, now)
+	case ev.Kind == duePayAgain && rec.Status == StatusSucceeded:
+		return s.payAgain(tx, rec, now)
+	case ev.Kind == dueLatePay && rec.Status == StatusDeclined && rec.Next != nil:
+		return s.setStatusAndNotify(tx, rec, *rec.Next, now)
 	case ev.Kind == dueExpire && rec.Status == StatusAwaitingConfirmation:
 		return s.setStatusAndNotify(tx, rec, outcome{StatusDeclined, "confirmation_expired", "The recipient did not confirm in time."}, now)
 	}

@@ -15,6 +15,7 @@ const (
 	StatusSucceeded            Status = "succeeded"
 	StatusDeclined             Status = "declined"
 	StatusAwaitingConfirmation Status = "awaiting_confirmation"
+	StatusAwaitingPayment      Status = "awaiting_payment"
 	StatusReturned             Status = "returned"
 )
 
@@ -36,6 +37,10 @@ type params struct {
 	Currency      string `json:"currency"`
 	Remark        string `json:"remark"`
 	ChargeOrderNo string `json:"charge_order_no"`
+	// Of a charge that its payer has to pay.
+	Method     string `json:"method,omitempty"`
+	PayUntilMS int64  `json:"pay_until_ms,omitzero"` // the payer may begin until then; 0: no limit
+	ReturnURL  string `json:"return_url,omitempty"`
 }
 
 // record is an order as it is stored.
@@ -49,7 +54,8 @@ type record struct {
 	ExpiresMS    int64  `json:"expires_ms,omitzero"`
 	CreatedMS    int64  `json:"created_ms"`
 	UpdatedMS    int64  `json:"updated_ms"`
-	// Next is what a processing order becomes when it is due.
+	// Next is what a processing order becomes when it is due, and one that waits for its payer when it is
+	// paid.
 	Next *outcome `json:"next,omitempty"`
 	// Returns: the money is returned after the success.
 	Returns bool `json:"returns,omitzero"`
@@ -81,6 +87,8 @@ type orderView struct {
 	Message       *string `json:"message"`
 	ConfirmToken  *string `json:"confirm_token"`
 	ExpiresAt     *string `json:"expires_at"`
+	Method        *string `json:"method,omitzero"`
+	PayToken      *string `json:"pay_token,omitzero"`
 	CreatedAt     string  `json:"created_at"`
 	UpdatedAt     string  `json:"updated_at"`
 }
@@ -95,6 +103,10 @@ func (r *record) view() *orderView {
 		v.ConfirmToken = optional(r.ConfirmToken)
 		v.ExpiresAt = optional(formatTime(r.ExpiresMS))
 	}
+	v.Method = optional(r.Method)
+	if r.Status == StatusAwaitingPayment {
+		v.PayToken, v.ExpiresAt = optional(r.ConfirmToken), optional(formatTime(r.ExpiresMS))
+	}
 	return v
 }
 
@@ -102,7 +114,7 @@ func (r *record) view() *orderView {
 func (r *record) viewAs(f outcome) *orderView {
 	v := r.view()
 	v.Status, v.Code, v.Message = f.Status, optional(f.Code), optional(f.Message)
-	v.ConfirmToken, v.ExpiresAt = nil, nil
+	v.ConfirmToken, v.PayToken, v.ExpiresAt = nil, nil, nil
 	return v
 }
 

@@ -28,6 +28,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		})
 	case path == "/readyz":
 		s.only(w, r, http.MethodGet, s.handleReady)
+	case strings.HasPrefix(path, "/pay/"):
+		s.handlePage(w, r)
 	case strings.HasPrefix(path, "/v1/"):
 		s.serveAPI(w, r, path)
 	case strings.HasPrefix(path, "/_"):
@@ -45,6 +47,8 @@ func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request, path string) {
 	switch {
 	case path == "/v1/charges":
 		s.only(w, r, http.MethodPost, s.sendHandler(opCharge))
+	case strings.HasPrefix(path, "/v1/charges/"):
+		s.only(w, r, http.MethodPost, s.handleClose)
 	case path == "/v1/transfers":
 		s.only(w, r, http.MethodPost, s.sendHandler(opTransfer))
 	case path == "/v1/refunds":
@@ -79,6 +83,8 @@ func (s *Server) serveControl(w http.ResponseWriter, r *http.Request, path strin
 		s.writeProblem(w, r, methodNotAllowed("GET, PUT"))
 	case strings.HasPrefix(path, "/_unfreeze/"):
 		s.only(w, r, http.MethodPost, s.handleUnfreeze)
+	case strings.HasPrefix(path, "/_pay/"):
+		s.only(w, r, http.MethodPost, s.handlePayNow)
 	case strings.HasPrefix(path, "/_confirm/"):
 		s.only(w, r, http.MethodPost, s.handleConfirm)
 	default:

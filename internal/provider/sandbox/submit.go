@@ -123,6 +123,8 @@ func (s *Server) fireForSend(tx *txn, p params, pl plan) (*Rule, error) {
 			return fresh
 		case faultPending, faultErrorLate:
 			return fresh && !pl.silent
+		case faultNoAction:
+			return p.needsPayer() && pl.refusal == nil && !pl.silent
 		case faultPendingForever:
 			return fresh && !pl.silent || pl.existing != nil && pl.refusal == nil && !pl.existing.Reported.final()
 		case faultContradict:
@@ -193,6 +195,10 @@ func (s *Server) accept(tx *txn, p params, pl plan, rule *Rule) (*record, error)
 			return nil, err
 		}
 	}
+	if p.needsPayer() && pl.outcome.Status == StatusSucceeded {
+		rec.await(&pl.outcome, now)
+		return rec, nil
+	}
 	if pl.account == pending || rule.Kind == faultPending {
 		rec.Status, rec.Next = StatusProcessing, &pl.outcome
 		return rec, tx.schedule(bucketDue, now.Add(s.cfg.PendingAfter), dueEvent{Kind: dueComplete, OrderNo: p.OrderNo})
@@ -204,6 +210,9 @@ func (s *Server) accept(tx *txn, p params, pl plan, rule *Rule) (*record, error)
 // to the caller.
 func (s *Server) answerSend(tx *txn, rec *record, rule *Rule) (reply, error) {
 	before := *rec
+	if rec.Status == StatusAwaitingPayment && tx.isStored(rec) {
+		rec.await(rec.Next, time.Now()) // asked again: a new token, and the earlier one is void
+	}
 	if rule.Kind == faultPendingForever {
 		rec.Masked = true
 	}
@@ -213,6 +222,8 @@ func (s *Server) answerSend(tx *txn, rec *record, rule *Rule) (reply, error) {
 		reported = "" // the answer does not reach the caller
 	case s.faults.masks(rec):
 		reported, view = StatusProcessing, rec.viewAs(outcome{Status: StatusProcessing})
+	case rule.Kind == faultNoAction:
+		view.PayToken = nil
 	case rule.Kind == faultContradict && rec.Status == StatusSucceeded:
 		reported, view = StatusDeclined, rec.viewAs(contradiction)
 	}

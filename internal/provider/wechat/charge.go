@@ -81,12 +81,6 @@ func clientText(appID, at, nonce, last string) string {
 	return appID + "\n" + at + "\n" + nonce + "\n" + last + "\n"
 }
 
-// RenewAction asks the same order again with its stored bytes: WeChat Pay answers with a new prepay_id
-// or code_url of the same order, and the earlier one ends.
-func (a *Adapter) RenewAction(ctx context.Context, o payout.Order) payout.Observation {
-	return a.Send(ctx, o)
-}
-
 // closeAnswers are the refusals of a close that answer it: what became of the charge is queried.
 var closeAnswers = map[string]bool{"ORDER_PAID": true, "ORDERPAID": true, "ORDER_CLOSED": true, "ORDERCLOSED": true,
 	"ORDER_NOT_EXIST": true, "ORDERNOTEXIST": true, "INVALID_REQUEST": true}

@@ -67,7 +67,7 @@ func TestChargeMethods(t *testing.T) {
 		if seen.Action.Type != payout.PayWithSDK || !seen.Until.After(time.Now().Add(time.Hour)) {
 			t.Errorf("%s: %+v until %v", method, seen.Action, seen.Until)
 		}
-		again := a.RenewAction(t.Context(), order)
+		again := a.Send(t.Context(), order)
 		if again.Kind != payout.ObsNeedsPayer || again.Action.Parameters[fourth] == p[fourth] {
 			t.Errorf("%s: renewed to %+v", method, again.Action)
 		}
