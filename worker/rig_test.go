@@ -249,6 +249,8 @@ type spec struct {
 	total  money.Fen
 	count  int
 	life   time.Duration
+	// payouts is the provider of the payouts. "": the sandbox.
+	payouts string
 }
 
 // steps are the steps of packets, as a worker takes them.
@@ -273,7 +275,7 @@ func (r *rig) createFor(t testing.TB, guests []string, opensAt *time.Time, s spe
 		s.life = time.Hour
 	}
 	p := packet.Packet{ID: id, App: "demo", SenderID: s.sender, Currency: packet.CurrencyCNY,
-		ChargeProvider: "sandbox", PayoutProvider: "sandbox",
+		ChargeProvider: "sandbox", PayoutProvider: cmp.Or(s.payouts, "sandbox"),
 		TotalAmount: s.total, ShareCount: s.count,
 		Split:    packet.SplitRandom,
 		MinShare: 1, BodyHash: "h", Commitment: packet.Commitment(packet.DeriveSeed(r.seedKey, id)), Metadata: map[string]string{}}

@@ -234,7 +234,7 @@ func TestPayoutProgress(t *testing.T) {
 	conflict := recordConflict(t, s, claimOf(p, 0, "v")).PaymentID
 	got, err := s.PayoutProgress(t.Context(), []payout.ClaimRef{v, u, nobody})
 	if err != nil || len(got) != 2 || got[u] != (payout.PayoutProgress{ID: payoutID(p, 0), Status: payout.StatusPending}) ||
-		got[v] != (payout.PayoutProgress{ID: conflict, Status: payout.StatusFailed}) {
+		got[v] != (payout.PayoutProgress{ID: conflict, Status: payout.StatusFailed, FailureCode: "share_conflict"}) {
 		t.Errorf("%v, %v", got, err)
 	}
 	if got, err := s.PayoutProgress(t.Context(), nil); err != nil || len(got) != 0 {
