@@ -24,6 +24,7 @@ func NewMerchant() (Merchant, error) {
 
 // Config are the settings of a simulator for the merchant.
 func (m Merchant) Config() Config {
-	return Config{MerchantID: m.ID, AppIDs: []string{m.AppID}, APIv3Key: m.APIv3Key, MerchantKey: &m.Private.PublicKey, MerchantSerial: m.Serial,
-		Keys: []Key{m.Public}}
+	return Config{MerchantID: m.ID, AppIDs: []string{m.AppID}, APIv3Key: m.APIv3Key, MerchantKey: &m.Private.PublicKey,
+		MerchantSerial: m.Serial,
+		Keys:           []Key{m.Public}}
 }
