@@ -18,8 +18,15 @@ import (
 // document is made from too.
 type binder func(o *object, to reflect.Value)
 
+// bodyReader is a body with members that depend on each other. It reads itself; its route names the type that the
+// document is made from.
+type bodyReader interface{ bind(o *object) }
+
 // binderOf returns the binder of a struct.
 func binderOf(t reflect.Type) binder {
+	if reflect.PointerTo(t).Implements(typeOf[bodyReader]()) {
+		return func(o *object, to reflect.Value) { to.Addr().Interface().(bodyReader).bind(o) }
+	}
 	var members []binder
 	for _, f := range reflect.VisibleFields(t) {
 		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" && !f.Anonymous {

@@ -41,12 +41,8 @@ type campaignRequest struct {
 
 var dailyTime = regexp.MustCompile(`^([01][0-9]|2[0-3]):[0-5][0-9]$`)
 
-func readCampaign(body []byte) (campaignRequest, error) {
-	var q campaignRequest
-	o, err := readObject(body)
-	if err != nil {
-		return q, err
-	}
+// bind implements bodyReader.
+func (q *campaignRequest) bind(o *object) {
 	q.Name = valueOr(o.text("name", true, func(s string) *fault {
 		if s == "" {
 			return &fault{faultLength, "must not be empty"}
@@ -71,7 +67,6 @@ func readCampaign(body []byte) (campaignRequest, error) {
 		q.Packet = createMembers(inner, false)
 		inner.rejectUnknown()
 	}
-	return q, o.done()
 }
 
 // campaign returns the campaign to create.
@@ -89,39 +84,33 @@ func (q campaignRequest) campaign(app, id string, salt []byte, hash string) camp
 	}
 }
 
-func createCampaign(r *request) (answer, error) {
-	q, err := readCampaign(r.payload)
-	if err != nil {
-		return answer{}, err
-	}
-	key, err := r.idempotencyKey()
-	if err != nil {
-		return answer{}, err
-	}
-	hash, err := bodyHash(q)
-	if err != nil {
-		return answer{}, err
-	}
-	app := r.caller.app
-	id := campaign.NewID(app.Salt, key)
-	c, existed, err := r.server.cfg.Store.CreateCampaign(r.ctx, q.campaign(app.ID, id, campaign.NewSalt(app.Salt, id), hash))
+type createCampaignIn struct {
+	write
+	Body campaignRequest `in:"body"`
+}
+
+func (s *Server) createCampaign(ctx context.Context, in *createCampaignIn) (*stored[wire.Campaign], error) {
+	app := in.caller.app
+	id := campaign.NewID(app.Salt, in.Key)
+	c, existed, err := s.cfg.Store.CreateCampaign(ctx, in.Body.campaign(app.ID, id, campaign.NewSalt(app.Salt, id), in.BodyHash))
 	switch {
 	case errors.Is(err, campaign.ErrNoDay):
-		return answer{}, invalidField("ends_on", faultRange, "no day is left until then on which a packet could open")
+		return nil, invalidField("ends_on", faultRange, "no day is left until then on which a packet could open")
 	case errors.Is(err, campaign.ErrTooMany):
-		return answer{}, refuse(wire.CodeManyCampaigns)
+		return nil, refuse(wire.CodeManyCampaigns)
 	case errors.Is(err, packet.ErrConflict):
-		return answer{}, refuse(wire.CodeKeyReused)
+		return nil, refuse(wire.CodeKeyReused)
 	case err != nil:
-		return answer{}, err
+		return nil, err
 	}
 	if existed { // return the first answer
 		if c.NextDay, c.NextOpens, err = c.Next(c.CreatedAt); err != nil {
-			return answer{}, err
+			return nil, err
 		}
 		c.Status, c.EndedAt = campaign.StatusActive, time.Time{}
 	}
-	return answer{status: http.StatusCreated, body: renderCampaign(c), replayed: existed}, nil
+	out := renderCampaign(c)
+	return &stored[wire.Campaign]{Answer: staff.Answer{Status: http.StatusCreated, Replayed: existed}, fresh: &out}, nil
 }
 
 func renderCampaign(c campaign.Campaign) wire.Campaign {
@@ -207,13 +196,15 @@ func (s *Server) listCampaignDays(ctx context.Context, in *campaignDaysIn) (*wir
 	if err != nil {
 		return nil, err
 	}
-	days := listing[struct{}, wire.CampaignDay]{"days of " + c.ID, "day",
-		func(s *Server, ctx context.Context, a selection[struct{}]) ([]wire.CampaignDay, *position, error) {
-			rows, err := s.cfg.Store.CampaignDays(ctx, c.ID, payout.Day(a.after.ID), a.limit+1)
-			return cut(rows, err, a.limit, func(d campaign.Day) position { return position{d.OpensAt, string(d.Day)} }, renderCampaignDay)
-		}}
-	return days.page()(s, ctx, &listed[struct{}]{asked: in.asked, Page: in.Page})
+	return campaignDays.readPage(s, ctx, &listed[struct{}]{asked: in.asked, Page: in.Page}, binderOf(typeOf[struct{}]()), c.ID)
 }
+
+// campaignDays is the list of the days of a campaign.
+var campaignDays = listing[struct{}, wire.CampaignDay]{"days", "day",
+	func(s *Server, ctx context.Context, a selection[struct{}]) ([]wire.CampaignDay, *position, error) {
+		rows, err := s.cfg.Store.CampaignDays(ctx, a.within, payout.Day(a.after.ID), a.limit+1)
+		return cut(rows, err, a.limit, func(d campaign.Day) position { return position{d.OpensAt, string(d.Day)} }, renderCampaignDay)
+	}}
 
 func renderCampaignDay(d campaign.Day) wire.CampaignDay {
 	out := wire.CampaignDay{Day: wire.Date(d.Day), Status: wire.CampaignDayStatus(d.Status), OpensAt: wire.At(d.OpensAt),

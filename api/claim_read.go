@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"net/http"
 
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
@@ -93,60 +92,64 @@ func (r *request) recordedGrabs(l location, after grabCursor, limit int) (grabPa
 	return page, nil
 }
 
-func listGrabs(r *request) (answer, error) {
-	id, idErr := r.packetID()
-	q := readQuery(r)
-	limit, cursor := q.page()
-	if err := q.done(); err != nil {
-		return answer{}, err
+type grabsIn struct {
+	packetIn
+	Page  pageParams `in:"query"`
+	after grabCursor
+}
+
+func (in *grabsIn) check(o *object) {
+	in.after = grabCursor{Share: -1, Before: -1}
+	if cursor := in.Page.Cursor; cursor != "" && (decodeCursor(cursor, &in.after) != nil || in.after.Share < 0 || in.after.Before < 0) {
+		o.fault("cursor", fault{faultFormat, cursorFault})
 	}
-	after := grabCursor{Share: -1, Before: -1}
-	if cursor != "" && (decodeCursor(cursor, &after) != nil || after.PacketID != id || after.Share < 0 || after.Before < 0) {
-		return answer{}, badCursor()
+}
+
+func (s *Server) listGrabs(_ context.Context, in *grabsIn) (*wire.List[wire.Claim], error) {
+	limit := cmp.Or(in.Page.Limit, defaultLimit)
+	if in.Page.Cursor != "" && in.after.PacketID != in.ID {
+		return nil, badCursor()
 	}
-	if idErr != nil {
-		return answer{}, idErr
-	}
-	found, err := r.grabsAfter(id, after, limit+1)
+	found, err := in.grabsAfter(in.ID, in.after, limit+1)
 	if err != nil {
-		return answer{}, err
+		return nil, err
 	}
-	page := wire.List[wire.Claim]{Items: []wire.Claim{}}
+	page := &wire.List[wire.Claim]{Items: []wire.Claim{}}
 	if len(found.claims) > limit {
 		found.claims = found.claims[:limit]
 		last := found.claims[limit-1]
-		page.NextCursor = encodeCursor(grabCursor{PacketID: id, Share: last.ShareIndex, User: last.UserID, Before: found.before(limit)})
+		page.NextCursor = encodeCursor(grabCursor{PacketID: in.ID, Share: last.ShareIndex, User: last.UserID, Before: found.before(limit)})
 	}
-	best := r.server.luck(found.location)
+	best := s.luck(found.location)
 	for _, c := range found.claims {
 		p := found.payout(c)
 		item := renderClaim(c, p)
 		item.BestLuck = isBest(best, c, p)
 		page.Items = append(page.Items, item)
 	}
-	return answer{status: http.StatusOK, body: page}, nil
+	return page, nil
 }
 
-func getGrab(r *request) (answer, error) {
-	id, idErr := r.packetID()
-	user, err := r.userID()
-	if err = cmp.Or(err, idErr); err != nil {
-		return answer{}, err
-	}
-	l, err := r.server.locate(r.ctx, id)
+type grabIn struct {
+	packetIn
+	User string `path:"user_id" of:"user"`
+}
+
+func (s *Server) getGrab(ctx context.Context, in *grabIn) (*wire.Claim, error) {
+	l, err := s.locate(ctx, in.ID)
 	if err != nil {
-		return answer{}, err
+		return nil, err
 	}
-	if err := r.own(l.snapshot().Packet); err != nil {
-		return answer{}, err
+	if err := in.own(l.snapshot().Packet); err != nil {
+		return nil, err
 	}
-	c, p, err := r.oneClaim(l, id, user)
+	c, p, err := in.oneClaim(l, in.ID, in.User)
 	if err != nil {
-		return answer{}, err
+		return nil, err
 	}
 	out := renderClaim(c, p)
-	out.BestLuck = isBest(r.server.luck(l), c, p)
-	return answer{status: http.StatusOK, body: out}, nil
+	out.BestLuck = isBest(s.luck(l), c, p)
+	return &out, nil
 }
 
 // oneClaim reads one user's claim from Redis, or else from MySQL. Only a store that has every

@@ -33,15 +33,9 @@ func (r *request) checkQuery() error {
 	return readQuery(r).done()
 }
 
-// page reads limit and cursor; "" is the first page.
-func (o *object) page() (limit int, cursor string) {
-	n := o.integer("limit", false, 1, maxLimit)
-	return int(valueOr(n, defaultLimit)), valueOr(o.text("cursor", false, checkCursor), "")
-}
+const cursorFault = "must be the next_cursor of a page of this list"
 
-func badCursor() error {
-	return invalidField("cursor", faultFormat, "must be the next_cursor of a page of this list")
-}
+func badCursor() error { return invalidField("cursor", faultFormat, cursorFault) }
 
 // maxMs is the last millisecond that a time may have.
 const maxMs = packet.MaxMillis

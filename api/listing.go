@@ -23,6 +23,7 @@ type listing[F, I any] struct {
 // selection is what a list is asked for.
 type selection[F any] struct {
 	filter F
+	within string // the thing whose items are listed; "": those of the caller, or all
 	caller *caller
 	now    time.Time // of the first page, so that all pages use the same time
 	after  position
@@ -83,12 +84,29 @@ type listed[F any] struct {
 func (l listing[F, I]) page() operation[listed[F], wire.List[I]] {
 	bind := binderOf(typeOf[F]())
 	return func(s *Server, ctx context.Context, in *listed[F]) (*wire.List[I], error) {
-		return l.readPage(s, ctx, in, bind)
+		return l.readPage(s, ctx, in, bind, "")
 	}
 }
 
-func (l listing[F, I]) readPage(s *Server, ctx context.Context, in *listed[F], bind binder) (*wire.List[I], error) {
-	a := selection[F]{filter: in.Filter, caller: in.caller, now: in.now(), limit: cmp.Or(in.Page.Limit, defaultLimit)}
+// ofUser asks for a page of what a user has.
+type ofUser[F any] struct {
+	listed[F]
+	User string `path:"user_id" of:"user"`
+}
+
+// userPage returns the operation that answers with a page of what a user has.
+func (l listing[F, I]) userPage() operation[ofUser[F], wire.List[I]] {
+	bind := binderOf(typeOf[F]())
+	return func(s *Server, ctx context.Context, in *ofUser[F]) (*wire.List[I], error) {
+		return l.readPage(s, ctx, &in.listed, bind, in.User)
+	}
+}
+
+func (l listing[F, I]) readPage(s *Server, ctx context.Context, in *listed[F], bind binder, within string) (*wire.List[I], error) {
+	if within != "" {
+		l.name += " of " + within
+	}
+	a := selection[F]{filter: in.Filter, within: within, caller: in.caller, now: in.now(), limit: cmp.Or(in.Page.Limit, defaultLimit)}
 	kept := map[string]string{}
 	for _, m := range in.parameters() {
 		if m.name != "limit" && m.name != "cursor" {

@@ -243,7 +243,7 @@ func TestRequestExamples(t *testing.T) {
 	doc := loadDocument(t)
 	readers := map[string]func([]byte) error{
 		"CreatePacket":    func(b []byte) error { _, err := readCreate(b); return err },
-		"CreateCampaign":  func(b []byte) error { _, err := readCampaign(b); return err },
+		"CreateCampaign":  bindBody[campaignRequest],
 		"CreateKey":       bindBody[wire.CreateKey],
 		"AddTicketKey":    bindBody[wire.AddTicketKey],
 		"Grab":            func(b []byte) error { _, err := readGrab(b); return err },

@@ -1,11 +1,12 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
-	"net/url"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,7 +24,8 @@ import (
 //	in:"query"        a struct of parameters: names, bounds and texts are in its tags
 //	in:"body"         the body, strict JSON: likewise
 //
-// Faults are reported in the order of the contract: query, body, Idempotency-Key, path.
+// Faults are reported in the order of the contract: query, body, Idempotency-Key, path. createPacket and grab are no
+// operations: they are the hot path, and an input filled by reflection would cost each of them allocations.
 type operation[In, Out any] func(s *Server, ctx context.Context, in *In) (*Out, error)
 
 // asked is a request to staff's side.
@@ -122,15 +124,23 @@ func (in *input) read(r *request, to reflect.Value) error {
 		}
 		w.Route = r.c.Method() + " " + r.route.path
 	}
+	var absent error
 	for _, p := range in.path {
 		name := p.field.Tag.Get("path")
-		text, err := url.PathUnescape(r.c.Params(name))
-		if err != nil || !p.thing.valid(text) {
-			return p.thing.missing()
+		text, err := p.thing.read(name, r.c.Params(name))
+		if err != nil && p.thing.missing != nil {
+			absent = cmp.Or(absent, err)
+			continue
+		}
+		if err != nil {
+			return err
 		}
 		text = strings.Clone(text)
 		to.FieldByIndex(p.field.Index).SetString(text)
 		w.Route = strings.Replace(w.Route, "{"+name+"}", text, 1)
+	}
+	if absent != nil {
+		return absent
 	}
 	if s, ok := to.Addr().Interface().(interface{ sign(staff.Write) }); ok {
 		s.sign(w)
@@ -168,12 +178,14 @@ func (in *input) params() (out []param) {
 	return out
 }
 
-// missing is the refusal of the thing in the path.
+// missing is the refusal of the last thing in the path that can be missing; nil: none can.
 func (in *input) missing() *refusal {
-	if len(in.path) == 0 {
-		return nil
+	for _, p := range slices.Backward(in.path) {
+		if p.thing.missing != nil {
+			return p.thing.missing()
+		}
 	}
-	return in.path[len(in.path)-1].thing.missing()
+	return nil
 }
 
 // get makes a route of an operation that reads.
@@ -198,7 +210,7 @@ func routeOf[In, Out any](r *route, do operation[In, Out]) *route {
 	}
 	in := inputOf(typeOf[In](), r.payment)
 	r.params = in.params()
-	if in.body != nil {
+	if in.body != nil && r.body == nil {
 		r.body = reflect.Zero(in.body.field.Type).Interface()
 	}
 	if in.write {
@@ -222,7 +234,7 @@ func routeOf[In, Out any](r *route, do operation[In, Out]) *route {
 			return answer{}, err
 		}
 		ctx, cancel := q.ctx, context.CancelFunc(func() {})
-		if limit > 0 {
+		if limit > 0 && limit < requestTimeout { // which every request has
 			ctx, cancel = context.WithTimeout(ctx, limit)
 		}
 		defer cancel()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"net/http"
 	"slices"
 	"time"
 
@@ -65,72 +64,37 @@ func (f packetFilter) passes(s packet.Status) bool {
 	return (f.status == "" || f.status == s) && (f.overdue.IsZero() || !final(s))
 }
 
-func checkPacketStatus(s string) *fault {
-	if !slices.Contains(packet.Statuses, packet.Status(s)) {
-		return &fault{faultEnum, "is not a status of packets"}
-	}
-	return nil
-}
+// packets is the list of the packets of the calling app.
+var packets = listing[wire.PacketFilter, wire.Packet]{"packets", "packet",
+	func(s *Server, ctx context.Context, a selection[wire.PacketFilter]) ([]wire.Packet, *position, error) {
+		return pageOfPackets(s, ctx, a, packetFilter{app: a.caller.app.ID, sender: a.filter.SenderID, status: packet.Status(a.filter.Status)},
+			s.render)
+	}}
 
-func listPackets(r *request) (answer, error) {
-	q := readQuery(r)
-	filters := map[string]string{}
-	put(filters, "sender_id", q.text("sender_id", false, checkID))
-	put(filters, "status", q.text("status", false, checkPacketStatus))
-	return r.packetPage(q, "packets", filters)
-}
+// sentPackets is the list of the packets that a user sent.
+var sentPackets = listing[wire.UserPacketFilter, wire.Packet]{"sent packets", "packet",
+	func(s *Server, ctx context.Context, a selection[wire.UserPacketFilter]) ([]wire.Packet, *position, error) {
+		return pageOfPackets(s, ctx, a, packetFilter{app: a.caller.app.ID, sender: a.within, status: packet.Status(a.filter.Status)}, s.render)
+	}}
 
-func listUserPackets(r *request) (answer, error) {
-	user, err := r.userID()
+// pageOfPackets reads a page of packets and renders them.
+func pageOfPackets[F, I any](s *Server, ctx context.Context, a selection[F], f packetFilter, render func(snapshot) (I, error)) (items []I,
+	next *position, err error) {
+	found, next, err := s.packetsAfter(ctx, f, a.after.cursor(), a.limit)
 	if err != nil {
-		return answer{}, err
+		return nil, nil, err
 	}
-	q := readQuery(r)
-	filters := map[string]string{"sender_id": user}
-	put(filters, "status", q.text("status", false, checkPacketStatus))
-	return r.packetPage(q, "sent", filters)
-}
-
-func put(filters map[string]string, name string, value *string) {
-	if value != nil {
-		filters[name] = *value
-	}
-}
-
-// packetPage answers with a page of the list with the given name.
-func (r *request) packetPage(q *object, list string, filters map[string]string) (answer, error) {
-	limit, cursor := q.page()
-	if err := q.done(); err != nil {
-		return answer{}, err
-	}
-	after, filters, err := resume(cursor, list, filters)
-	if err != nil {
-		return answer{}, err
-	}
-	f := packetFilter{app: r.caller.app.ID, sender: filters["sender_id"], status: packet.Status(filters["status"])}
-	if f.sender != "" && checkID(f.sender) != nil || f.status != "" && checkPacketStatus(string(f.status)) != nil {
-		return answer{}, badCursor() // filters of a forged cursor
-	}
-	found, next, err := r.server.packetsAfter(r.ctx, f, after, limit)
-	if err != nil {
-		return answer{}, err
-	}
-	page := wire.List[wire.Packet]{Items: []wire.Packet{}}
-	if next != nil {
-		page.NextCursor = next.cursor(list, filters)
-	}
-	for _, snap := range found {
-		item, err := r.server.render(snap)
-		if err != nil {
-			return answer{}, err
+	items = make([]I, len(found))
+	for i, snap := range found {
+		if items[i], err = render(snap); err != nil {
+			return nil, nil, err
 		}
-		page.Items = append(page.Items, item)
 	}
-	return answer{status: http.StatusOK, body: page}, nil
+	return items, next, nil
 }
 
 // packetsAfter returns a page of packets and the position of the next page; nil: no more.
-func (s *Server) packetsAfter(ctx context.Context, f packetFilter, after packet.Cursor, limit int) (page []snapshot, next *place,
+func (s *Server) packetsAfter(ctx context.Context, f packetFilter, after packet.Cursor, limit int) (page []snapshot, next *position,
 	err error) {
 	if !f.overdue.IsZero() && final(f.status) {
 		return nil, nil, nil // closed packets are never overdue
@@ -147,7 +111,7 @@ func (s *Server) packetsAfter(ctx context.Context, f packetFilter, after packet.
 		for _, c := range some {
 			if c.known && f.passes(c.status) {
 				if len(page) == limit {
-					return page, &place{after}, nil
+					return page, &position{after.At, after.ID}, nil
 				}
 				page = append(page, c.snapshot)
 			}
@@ -157,7 +121,7 @@ func (s *Server) packetsAfter(ctx context.Context, f packetFilter, after packet.
 			return page, nil, nil
 		}
 	}
-	return page, &place{after}, nil
+	return page, &position{after.At, after.ID}, nil
 }
 
 // candidate is a packet that may belong to a list.

@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"errors"
-	"net/http"
 	"time"
 
 	"hongbao/internal/packet"
@@ -132,17 +131,13 @@ func (r *request) own(p packet.Packet) error {
 	return nil
 }
 
-func getPacket(r *request) (answer, error) {
-	id, err := r.packetID()
+func (s *Server) getPacket(_ context.Context, in *packetIn) (*wire.Packet, error) {
+	snap, err := in.owned(in.ID)
 	if err != nil {
-		return answer{}, err
+		return nil, err
 	}
-	snap, err := r.owned(id)
-	if err != nil {
-		return answer{}, err
-	}
-	body, err := r.server.render(snap)
-	return answer{status: http.StatusOK, body: body}, err
+	body, err := s.render(snap)
+	return &body, err
 }
 
 type closePacketIn struct {

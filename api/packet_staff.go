@@ -27,25 +27,12 @@ func (s *Server) renderStaffPacket(snap snapshot) (wire.StaffPacket, error) {
 
 // staffPackets is the list of the packets of all apps.
 var staffPackets = listing[wire.StaffPacketFilter, wire.StaffPacket]{"packets", "packet",
-	func(s *Server, ctx context.Context, a selection[wire.StaffPacketFilter]) (items []wire.StaffPacket, _ *position, _ error) {
+	func(s *Server, ctx context.Context, a selection[wire.StaffPacketFilter]) ([]wire.StaffPacket, *position, error) {
 		f := staffPacketFilter(a.filter)
 		if a.after.ID == "" && !f.to.IsZero() {
 			a.after.At = f.to // start for staged packets
 		}
-		found, next, err := s.packetsAfter(ctx, f, a.after.cursor(), a.limit)
-		if err != nil {
-			return nil, nil, err
-		}
-		items = make([]wire.StaffPacket, len(found))
-		for i, snap := range found {
-			if items[i], err = s.renderStaffPacket(snap); err != nil {
-				return nil, nil, err
-			}
-		}
-		if next == nil {
-			return items, nil, nil
-		}
-		return items, &position{next.At, next.ID}, nil
+		return pageOfPackets(s, ctx, a, f, s.renderStaffPacket)
 	}}
 
 func staffPacketFilter(f wire.StaffPacketFilter) packetFilter {

@@ -304,18 +304,6 @@ func (r *request) packetID() (string, error) {
 	return id, nil
 }
 
-// userID returns the user id of the path: percent-encoded bytes.
-func (r *request) userID() (string, error) {
-	id, err := url.PathUnescape(r.c.Params("user_id"))
-	if err != nil {
-		return "", invalidField("user_id", faultFormat, "is not percent-encoded")
-	}
-	if fault := checkID(id); fault != nil {
-		return "", invalidField("user_id", fault.code, fault.message)
-	}
-	return id, nil
-}
-
 // fault is a fault of one value.
 type fault struct{ code, message string }
 

@@ -3,7 +3,6 @@ package api
 import (
 	"net/http"
 
-	"hongbao/internal/packet"
 	"hongbao/wire"
 )
 
@@ -16,15 +15,8 @@ const (
 // Parameters that several routes share.
 var (
 	packetParam = param{in: "path", name: "id", required: true, schema: "", example: "3q5k9v0c1m7e2u8h4r6t", about: "The packet's id."}
-	userParam   = param{in: "path", name: "user_id", required: true, schema: "", example: "u2",
-		about: "The user's id, 1 to 64 bytes of UTF-8 without control characters, percent-encoded. Compared byte by byte."}
-	keyParam = param{in: "header", name: headerIdempotencyKey, required: true, schema: "", example: "9a2c6f1e-order-4711",
+	keyParam    = param{in: "header", name: headerIdempotencyKey, required: true, schema: "", example: "9a2c6f1e-order-4711",
 		about: "1 to 128 visible ASCII characters, chosen by the client. The same key and body return the first answer."}
-	limitParam = param{in: "query", name: "limit", schema: 0, min: 1, max: maxLimit, example: defaultLimit,
-		about: "Items per page, 50 by default."}
-	cursorParam       = param{in: "query", name: "cursor", schema: "", about: "next_cursor of the previous page. It keeps filters and order."}
-	packetStatusParam = param{in: "query", name: "status", schema: wire.PacketStatus(""), example: string(packet.StatusOpen),
-		about: "Packets in this status now."}
 	replayed = param{in: "header", name: headerReplayed, schema: "", example: "true", about: "true when this is a repeat of the first " +
 		"answer; absent otherwise."}
 )
@@ -48,25 +40,16 @@ func packetRoutes() []*route {
 			problems: []wire.Code{wire.CodeKeyRequired, wire.CodeFundingDeclined, wire.CodeRequestInProgress, wire.CodeKeyReused},
 			handle:   createPacket,
 		},
-		{
-			id: "listPackets", method: http.MethodGet, path: wire.PathPackets, listener: listenPublic, realm: realmApp, tag: "packets",
-			summary: "List packets",
-			about:   "Lists the packets of the app, newest first. Filters are combined with AND.",
-			params: []param{
-				{in: "query", name: "sender_id", schema: "", example: "u1", about: "Packets of this sender."}, packetStatusParam, limitParam,
-				cursorParam,
-			},
-			answers: []reply{{status: http.StatusOK, about: "A page of packets.", body: wire.List[wire.Packet]{}}},
-			handle:  listPackets,
-		},
-		{
-			id: "getPacket", method: http.MethodGet, path: wire.PathPackets + "/{id}", listener: listenPublic, realm: realmApp, tag: "packets",
-			summary:  "Get a packet",
-			about:    "Returns the packet with its current status and counters.",
-			params:   []param{packetParam},
-			answers:  []reply{{status: http.StatusOK, about: "The current packet.", body: wire.Packet{}}},
-			problems: []wire.Code{wire.CodePacketNotFound}, handle: getPacket,
-		},
+		get(route{
+			id: "listPackets", path: wire.PathPackets, tag: "packets", summary: "List packets",
+			about: "Lists the packets of the app, newest first. Filters are combined with AND.",
+			limit: requestTimeout, answers: ok("A page of packets."),
+		}, packets.page()),
+		get(route{
+			id: "getPacket", path: wire.PathPackets + "/{id}", tag: "packets", summary: "Get a packet",
+			about: "Returns the packet with its current status and counters.",
+			limit: requestTimeout, answers: ok("The current packet."),
+		}, (*Server).getPacket),
 		post(route{
 			id: "closePacket", path: wire.PathPackets + "/{id}/close", tag: "packets", summary: "Recall a packet",
 			about: "Ends the packet: no share can be grabbed any more, and the unclaimed amount is refunded to the sender. The " +
@@ -103,60 +86,36 @@ func claimRoutes() []*route {
 			limited:  true,
 			handle:   grabShare,
 		},
-		{
-			id: "listGrabs", method: http.MethodGet, path: wire.PathPackets + "/{id}/grabs", listener: listenPublic, realm: realmApp, tag: "claims",
-			summary:  "List the claims of a packet",
-			about:    "Newest first. best_luck is true on exactly one claim once the packet is sold out or closed.",
-			params:   []param{packetParam, limitParam, cursorParam},
-			answers:  []reply{{status: http.StatusOK, about: "A page of claims.", body: wire.List[wire.Claim]{}}},
-			problems: []wire.Code{wire.CodePacketNotFound}, handle: listGrabs,
-		},
-		{
-			id: "getGrab", method: http.MethodGet, path: wire.PathPackets + "/{id}/grabs/{user_id}", listener: listenPublic, realm: realmApp,
-			tag:      "claims",
-			summary:  "Get the claim of a user",
-			about:    "Returns the claim of one user in one packet, in every state of the packet.",
-			params:   []param{packetParam, userParam},
-			answers:  []reply{{status: http.StatusOK, about: "The claim.", body: wire.Claim{}}},
-			problems: []wire.Code{wire.CodePacketNotFound, wire.CodeClaimNotFound}, handle: getGrab,
-		},
+		get(route{
+			id: "listGrabs", path: wire.PathPackets + "/{id}/grabs", tag: "claims", summary: "List the claims of a packet",
+			about: "Newest first. best_luck is true on exactly one claim once the packet is sold out or closed.",
+			limit: requestTimeout, answers: ok("A page of claims."),
+		}, (*Server).listGrabs),
+		get(route{
+			id: "getGrab", path: wire.PathPackets + "/{id}/grabs/{user_id}", tag: "claims", summary: "Get the claim of a user",
+			about: "Returns the claim of one user in one packet, in every state of the packet.",
+			limit: requestTimeout, answers: ok("The claim."), problems: []wire.Code{wire.CodeClaimNotFound},
+		}, (*Server).getGrab),
 	}
 }
 
 func userRoutes() []*route {
+	const path, tag = wire.PathUsers + "/{user_id}", "users"
 	return []*route{
-		{
-			id: "listUserClaims", method: http.MethodGet, path: wire.PathUsers + "/{user_id}/claims", listener: listenPublic, realm: realmApp,
-			tag:     "users",
-			summary: "List the claims of a user",
+		get(route{
+			id: "listUserClaims", path: path + "/claims", tag: tag, summary: "List the claims of a user",
 			about:   "Newest first, from all packets of the app. A claim is listed as soon as it is won.",
-			params:  []param{userParam, limitParam, cursorParam},
-			answers: []reply{{status: http.StatusOK, about: "A page of claims.", body: wire.List[wire.UserClaim]{}}},
-			handle:  listUserClaims,
-		},
-		{
-			id: "listUserPackets", method: http.MethodGet, path: wire.PathUsers + "/{user_id}/packets", listener: listenPublic, realm: realmApp,
-			tag: "users", summary: "List the packets that a user sent",
-			about:   "Newest first.",
-			params:  []param{userParam, packetStatusParam, limitParam, cursorParam},
-			answers: []reply{{status: http.StatusOK, about: "A page of packets.", body: wire.List[wire.Packet]{}}},
-			handle:  listUserPackets,
-		},
-		{
-			id: "getUserSummary", method: http.MethodGet, path: wire.PathUsers + "/{user_id}/summary", listener: listenPublic, realm: realmApp,
-			tag:     "users",
-			summary: "Summarize the year of a user",
-			about:   "Counts and sums what a user sent and received in the packets of the app in one year.",
-			params: []param{
-				userParam,
-				{in: "query", name: "year", schema: 0, min: firstYear, max: lastYear, example: 2026, about: "The year; by default the current one."},
-				{in: "query", name: "tz", schema: "", example: defaultZone, about: "IANA name of the time zone in which the year is counted; " +
-					"" + defaultZone +
-					" by default."},
-			},
-			answers: []reply{{status: http.StatusOK, about: "The summary.", body: wire.Summary{}}},
-			handle:  getSummary,
-		},
+			answers: ok("A page of claims."),
+		}, userClaims.userPage()),
+		get(route{
+			id: "listUserPackets", path: path + "/packets", tag: tag, summary: "List the packets that a user sent",
+			about: "Newest first.", limit: requestTimeout, answers: ok("A page of packets."),
+		}, sentPackets.userPage()),
+		get(route{
+			id: "getUserSummary", path: path + "/summary", tag: tag, summary: "Summarize the year of a user",
+			about: "Counts and sums what a user sent and received in the packets of the app in one year.",
+			limit: requestTimeout, answers: ok("The summary."),
+		}, (*Server).getSummary),
 	}
 }
 

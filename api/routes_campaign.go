@@ -1,8 +1,6 @@
 package api
 
 import (
-	"net/http"
-
 	"hongbao/internal/campaign"
 	"hongbao/wire"
 )
@@ -17,17 +15,15 @@ func campaignRoutes() []*route {
 		}, setCampaign(to))
 	}
 	return []*route{
-		{
-			id: "createCampaign", method: http.MethodPost, path: path, listener: listenPublic, realm: realmApp, tag: tag,
-			summary: "Create a campaign",
+		post(route{
+			id: "createCampaign", path: path, tag: tag, summary: "Create a campaign",
 			about: "Opens one packet like the template every day at the same local time. The packet is created, and its sender " +
 				"charged, ten minutes before. It is then a packet like any other and is independent of the campaign. When a " +
 				"charge is declined, the packet of that day is rejected and the next days go on. A packet that could not be " +
 				"created in time is created late, unless it would have expired.",
-			params: []param{keyParam}, body: wire.CreateCampaign{}, maxBody: createBodyLimit,
-			answers:  []reply{{status: http.StatusCreated, about: "The campaign; it is active.", body: wire.Campaign{}, headers: []param{replayed}}},
-			problems: []wire.Code{wire.CodeKeyRequired, wire.CodeKeyReused, wire.CodeManyCampaigns}, handle: createCampaign,
-		},
+			body: wire.CreateCampaign{}, maxBody: createBodyLimit, answers: made("The campaign; it is active."),
+			problems: []wire.Code{wire.CodeManyCampaigns},
+		}, (*Server).createCampaign),
 		get(route{
 			id: "listCampaigns", path: path, tag: tag, summary: "List campaigns",
 			about: "Newest first.", answers: ok("A page of campaigns."),

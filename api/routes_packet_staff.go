@@ -1,8 +1,6 @@
 package api
 
 import (
-	"net/http"
-
 	"hongbao/wire"
 )
 
@@ -27,14 +25,11 @@ func staffPacketRoutes() []*route {
 			about: "Returns the packet, its charge, its payouts by status, its refunds and its breaks.",
 			limit: listTimeout, answers: ok("The current packet."),
 		}, (*Server).getStaffPacket),
-		{
-			id: "listStaffGrabs", method: http.MethodGet, path: path + "/{id}/grabs", listener: listenStaff, realm: realmStaff,
-			tag: tag, summary: "List the claims of a packet of any app",
-			about:    "Returns the same as for the app.",
-			params:   []param{packetParam, limitParam, cursorParam},
-			answers:  []reply{{status: http.StatusOK, about: "A page of claims.", body: wire.List[wire.Claim]{}}},
-			problems: []wire.Code{wire.CodePacketNotFound}, handle: listGrabs,
-		},
+		get(route{
+			id: "listStaffGrabs", path: path + "/{id}/grabs", tag: tag, summary: "List the claims of a packet of any app",
+			about: "Returns the same as for the app.",
+			limit: requestTimeout, answers: ok("A page of claims."),
+		}, (*Server).listGrabs),
 		get(route{
 			id: "getStaffProof", path: path + "/{id}/proof", tag: tag, summary: "Prove where the money of a packet of any app is",
 			about: "Returns the same as for the app.",

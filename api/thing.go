@@ -1,6 +1,8 @@
 package api
 
 import (
+	"net/url"
+
 	"hongbao/internal/access"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
@@ -10,7 +12,7 @@ import (
 // thing is a kind of thing with ids.
 type thing struct {
 	valid          func(string) bool
-	missing        func() *refusal
+	missing        func() *refusal // nil: every valid id has a thing, and a malformed one is a fault
 	about, example string
 }
 
@@ -34,9 +36,26 @@ var things = map[string]thing{
 	"ticket key": {access.ValidKeyID, none("ticket key"), "The key's id.", "k3q5v2c7m4e2"},
 	"provider": {isVisibleID(maxFieldName), none("provider"),
 		"The provider's name, as in the provider member of payouts.", "sandbox"},
-	"day":      {func(s string) bool { return checkDay(s) == nil }, dayNotFound, "The day.", "2026-02-17"},
+	"day": {func(s string) bool { return checkDay(s) == nil }, dayNotFound, "The day.", "2026-02-17"},
+	"user": {func(s string) bool { return checkID(s) == nil }, nil, "The user's id, 1 to 64 bytes of UTF-8 without control characters, " +
+		"percent-encoded. Compared byte by byte.", "u2"},
 	"packet":   {packet.ValidID, absent(wire.CodePacketNotFound), "The packet's id.", "3q5k9v0c1m7e2u8h4r6t"},
 	"campaign": {packet.ValidID, absent(wire.CodeCampaignNotFound), "The campaign's id.", "3q5k9v0c1m7e2u8h4r6t"},
+}
+
+// read reads an id in a path.
+func (t thing) read(name, encoded string) (string, error) {
+	text, err := url.PathUnescape(encoded)
+	switch {
+	case err == nil && t.valid(text):
+		return text, nil
+	case t.missing != nil:
+		return "", t.missing()
+	case err != nil:
+		return "", invalidField(name, faultFormat, "is not percent-encoded")
+	}
+	f := checkID(text)
+	return "", invalidField(name, f.code, f.message)
 }
 
 // check checks the form of an id, for a body or a parameter.

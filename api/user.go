@@ -1,10 +1,10 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -14,44 +14,22 @@ import (
 	"hongbao/wire"
 )
 
-func listUserClaims(r *request) (answer, error) {
-	user, err := r.userID()
-	if err != nil {
-		return answer{}, err
-	}
-	q := readQuery(r)
-	limit, cursor := q.page()
-	if err := q.done(); err != nil {
-		return answer{}, err
-	}
-	filters := map[string]string{"user_id": user}
-	after, _, err := resume(cursor, "claims", filters)
-	if err != nil {
-		return answer{}, err
-	}
-	items, err := r.userClaims(user, after, limit+1)
-	if err != nil {
-		return answer{}, err
-	}
-	page := wire.List[wire.UserClaim]{Items: items}
-	if len(items) > limit {
-		page.Items = items[:limit]
-		last := page.Items[limit-1]
-		page.NextCursor = place{packet.Cursor{At: last.ClaimedAt.Time, ID: last.PacketID}}.cursor("claims", filters)
-	}
-	return answer{status: http.StatusOK, body: page}, nil
-}
+// userClaims is the list of the claims of a user.
+var userClaims = listing[struct{}, wire.UserClaim]{"claims", "packet",
+	func(s *Server, ctx context.Context, a selection[struct{}]) ([]wire.UserClaim, *position, error) {
+		items, err := s.userClaims(ctx, a.caller.app.ID, a.within, a.after.cursor(), a.limit+1)
+		return cut(items, err, a.limit, func(c wire.UserClaim) position { return position{c.ClaimedAt.Time, c.PacketID} },
+			func(c wire.UserClaim) wire.UserClaim { return c })
+	}}
 
 // userClaims merges claims of MySQL with those that only Redis has. Redis is read first: what is
 // recorded or retired during the read is in MySQL. The position of a claim is the same in both.
-func (r *request) userClaims(user string, after packet.Cursor, limit int) ([]wire.UserClaim, error) {
-	ctx, cancel := context.WithTimeout(r.ctx, readTimeout)
-	defer cancel()
-	fresh, err := r.unrecorded(ctx, user, after, limit)
+func (s *Server) userClaims(ctx context.Context, app, user string, after packet.Cursor, limit int) ([]wire.UserClaim, error) {
+	fresh, err := s.unrecorded(ctx, app, user, after, limit)
 	if err != nil {
 		return nil, err
 	}
-	claims, err := r.server.cfg.Store.UserClaims(ctx, r.caller.app.ID, user, after, limit)
+	claims, err := s.cfg.Store.UserClaims(ctx, app, user, after, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +47,7 @@ func (r *request) userClaims(user string, after packet.Cursor, limit int) ([]wir
 			ongoing = append(ongoing, c.PacketID)
 		}
 	}
-	pools, err := r.server.cfg.Pool.Progress(ctx, ongoing)
+	pools, err := s.cfg.Pool.Progress(ctx, ongoing)
 	if err != nil {
 		return nil, err
 	}
@@ -83,12 +61,12 @@ func (r *request) userClaims(user string, after packet.Cursor, limit int) ([]wir
 }
 
 // unrecorded returns the claims of a user that MySQL does not have, among the places of a page.
-func (r *request) unrecorded(ctx context.Context, user string, after packet.Cursor, limit int) ([]packet.ReceivedClaim, error) {
-	places, err := r.server.cfg.Pool.ClaimPlaces(ctx, r.caller.app.ID, user, after, limit)
+func (s *Server) unrecorded(ctx context.Context, app, user string, after packet.Cursor, limit int) ([]packet.ReceivedClaim, error) {
+	places, err := s.cfg.Pool.ClaimPlaces(ctx, app, user, after, limit)
 	if err != nil {
 		return nil, err
 	}
-	packets, err := r.server.cfg.Store.ClaimedPackets(ctx, user, idsOf(places))
+	packets, err := s.cfg.Store.ClaimedPackets(ctx, user, idsOf(places))
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +76,7 @@ func (r *request) unrecorded(ctx context.Context, user string, after packet.Curs
 			left = append(left, at.ID)
 		}
 	}
-	claims, err := r.server.cfg.Pool.ClaimsOf(ctx, user, left)
+	claims, err := s.cfg.Pool.ClaimsOf(ctx, user, left)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +86,7 @@ func (r *request) unrecorded(ctx context.Context, user string, after packet.Curs
 			lost = append(lost, id)
 		}
 	}
-	views, err := r.server.cfg.Pool.Views(ctx, lost)
+	views, err := s.cfg.Pool.Views(ctx, lost)
 	if err != nil {
 		return nil, err
 	}
@@ -135,8 +113,6 @@ func idsOf(places []packet.Cursor) []string {
 
 // Limits and defaults of summaries.
 const (
-	firstYear   = 2000
-	lastYear    = 9999
 	defaultZone = "Asia/Shanghai"
 	maxZoneName = 64
 	// sumStep is how many claims are read from Redis at a time.
@@ -161,29 +137,24 @@ func checkZone(name string) *fault {
 	return nil
 }
 
-func getSummary(r *request) (answer, error) {
-	user, err := r.userID()
-	if err != nil {
-		return answer{}, err
-	}
-	q := readQuery(r)
-	given, name := q.integer("year", false, firstYear, lastYear), valueOr(q.text("tz", false, checkZone), defaultZone)
-	if err := q.done(); err != nil {
-		return answer{}, err
-	}
+type summaryIn struct {
+	asked
+	User  string             `path:"user_id" of:"user"`
+	Query wire.SummaryPeriod `in:"query"`
+}
+
+func (s *Server) getSummary(ctx context.Context, in *summaryIn) (*wire.Summary, error) {
+	name := cmp.Or(in.Query.TZ, defaultZone)
 	loc, err := zone(name)
 	if err != nil {
-		return answer{}, err
+		return nil, err
 	}
-	year := int(valueOr(given, int64(r.server.cfg.Now().In(loc).Year())))
-	sums, err := r.sums(user, yearOf(year, loc))
-	if err != nil {
-		return answer{}, err
-	}
-	return answer{status: http.StatusOK, body: wire.Summary{
-		UserID: user, Year: year, TZ: name, Sent: wire.SentSummary{Count: sums.SentCount, Amount: sums.SentAmount},
+	year := cmp.Or(in.Query.Year, s.cfg.Now().In(loc).Year())
+	sums, err := s.sums(ctx, in.caller.app.ID, in.User, yearOf(year, loc))
+	return &wire.Summary{
+		UserID: in.User, Year: year, TZ: name, Sent: wire.SentSummary{Count: sums.SentCount, Amount: sums.SentAmount},
 		Received: wire.ReceivedSummary{Count: sums.ReceivedCount, Amount: sums.ReceivedAmount, BestLuck: sums.BestLuckCount},
-	}}, nil
+	}, err
 }
 
 func yearOf(year int, loc *time.Location) packet.Span {
@@ -196,20 +167,20 @@ func yearOf(year int, loc *time.Location) packet.Span {
 
 // sums adds the sums of Redis and MySQL. What is counted in Redis is excluded in MySQL, so a
 // claim that is recorded during the read counts once.
-func (r *request) sums(user string, in packet.Span) (packet.UserSums, error) {
+func (s *Server) sums(ctx context.Context, app, user string, in packet.Span) (packet.UserSums, error) {
 	var held packet.UserSums
 	var ids []string
 	var best []packet.Claim // the best-luck claim of each packet by Redis, which does not know share conflicts
 	for after := (packet.Cursor{At: in.To}); ; {
-		places, err := r.server.cfg.Pool.ClaimPlaces(r.ctx, r.caller.app.ID, user, after, sumStep)
+		places, err := s.cfg.Pool.ClaimPlaces(ctx, app, user, after, sumStep)
 		if err != nil {
 			return held, err
 		}
-		claims, err := r.server.cfg.Pool.ClaimsOf(r.ctx, user, idsOf(places))
+		claims, err := s.cfg.Pool.ClaimsOf(ctx, user, idsOf(places))
 		if err != nil {
 			return held, err
 		}
-		pools, err := r.server.cfg.Pool.Progress(r.ctx, slices.Collect(maps.Keys(claims)))
+		pools, err := s.cfg.Pool.Progress(ctx, slices.Collect(maps.Keys(claims)))
 		if err != nil {
 			return held, err
 		}
@@ -230,15 +201,15 @@ func (r *request) sums(user string, in packet.Span) (packet.UserSums, error) {
 			break
 		}
 	}
-	payoutOf := r.server.payoutProgress(r.ctx, best, readTimeout)
+	payoutOf := s.payoutProgress(ctx, best, readTimeout)
 	for _, c := range best {
 		if isBest(&c.ShareIndex, c, payoutOf(c)) {
 			held.BestLuckCount++
 		}
 	}
-	ctx, cancel := context.WithTimeout(r.ctx, readTimeout)
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	sums, err := r.server.cfg.Store.UserSums(ctx, r.caller.app.ID, user, in, ids)
+	sums, err := s.cfg.Store.UserSums(ctx, app, user, in, ids)
 	sums.ReceivedCount += held.ReceivedCount
 	sums.ReceivedAmount = sums.ReceivedAmount.Plus(held.ReceivedAmount)
 	sums.BestLuckCount += held.BestLuckCount

@@ -53,6 +53,12 @@ type UserClaim struct {
 	Greeting string `json:"greeting" doc:"Of the packet."`
 }
 
+// SummaryPeriod selects the year of a summary.
+type SummaryPeriod struct {
+	Year int    `json:"year,omitempty" minimum:"2000" maximum:"9999" doc:"The year; by default the current one." example:"2026"`
+	TZ   string `json:"tz,omitempty" check:"zone" doc:"IANA name of the time zone in which the year is counted; Asia/Shanghai by default." example:"Asia/Shanghai"`
+}
+
 // Summary is what a user sent and received in a year.
 type Summary struct {
 	UserID   string          `json:"user_id" doc:"Whose summary it is." example:"u1"`

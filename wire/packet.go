@@ -31,6 +31,17 @@ const (
 	PacketClosed    PacketStatus = "closed"   // final
 )
 
+// PacketFilter selects packets of an app; zero members select all.
+type PacketFilter struct {
+	SenderID string       `json:"sender_id,omitempty" check:"id" doc:"Packets of this sender." example:"u1"`
+	Status   PacketStatus `json:"status,omitempty" doc:"Packets in this status now." example:"open"`
+}
+
+// UserPacketFilter selects packets that a user sent; zero members select all.
+type UserPacketFilter struct {
+	Status PacketStatus `json:"status,omitempty" doc:"Packets in this status now." example:"open"`
+}
+
 // Packet is a packet in answers.
 type Packet struct {
 	ID              string            `json:"id" doc:"Opaque; not guessable." example:"3q5k9v0c1m7e2u8h4r6t"`
