@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/wechatpay-apiv3/wechatpay-go/utils"
-	"go.uber.org/goleak"
 
 	"hongbao/internal/money"
 	"hongbao/internal/payout"
@@ -24,8 +23,6 @@ import (
 	"hongbao/internal/provider/wechat/simulator"
 	"hongbao/test/wait"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const (
 	testMerchant = "1900000109"
