@@ -31,7 +31,7 @@ func TestR9_PoolBehindMySQL(t *testing.T) {
 	if len(keys) != 1 {
 		t.Fatal(keys)
 	}
-	if err := rdb.HSet(ctx, keys[0], "claimed_count", 1).Err(); err != nil {
+	if err := rdb.HSet(ctx, keys[0], "claimed", "1:100:0:100:1").Err(); err != nil {
 		t.Fatal(err)
 	}
 	lane := packet.Lane(p.ID, harness.Lanes)

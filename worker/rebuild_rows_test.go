@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -109,8 +110,8 @@ func content(t testing.TB, addr string) map[string]string {
 			v = h
 		case "string":
 			if strings.HasSuffix(key, ":shares") { // the claimed ones may be zero bytes
-				claimed, err := c.HGet(ctx, strings.TrimSuffix(key, ":shares"), "claimed_count").Int64()
-				fail(err)
+				field, _, _ := strings.Cut(must(c.HGet(ctx, strings.TrimSuffix(key, ":shares"), "claimed").Result())(t), ":")
+				claimed := must(strconv.ParseInt(field, 10, 64))(t)
 				v = must(c.GetRange(ctx, key, packet.ShareLen*claimed, -1).Result())(t)
 			}
 		case "list":
@@ -217,7 +218,7 @@ func TestR9_PoolsFromRows(t *testing.T) {
 			for _, p := range []packet.Packet{untouched, some, scheduled} {
 				must(admin.Del(ctx, keyOf(before, p.ID)+":shares").Result())(t)
 				must(admin.HSet(ctx, keyOf(before, p.ID)+":winners", "stranger", "1:1:1:m:").Result())(t)
-				must(admin.HSet(ctx, keyOf(before, p.ID), "claimed_count", 1, "unknown", 1).Result())(t)
+				must(admin.HSet(ctx, keyOf(before, p.ID), "claimed", "1:1:0:1:1", "unknown", 1).Result())(t)
 			}
 		} else {
 			must(admin.FlushAll(ctx).Result())(t)

@@ -184,7 +184,7 @@ func testClaimsInOrderOfTime(t *testing.T, on setup) {
 	openPacket(t, p, pk)
 	mustGrab(t, p, pk.ID, "first")
 	ahead := time.Now().Add(time.Minute).Truncate(time.Millisecond).UTC()
-	setField(t, p, pk.ID, "claimed_at", ahead.UnixMilli())
+	setField(t, p, pk.ID, "claimed", claimedField{1, 100, 0, 100, ahead.UnixMilli()}.String())
 	if got := mustGrab(t, p, pk.ID, "second"); !got.Claim.ClaimedAt.Equal(ahead) {
 		t.Errorf("claimed at %v, the claim before at %v", got.Claim.ClaimedAt, ahead)
 	}

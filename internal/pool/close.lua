@@ -24,8 +24,9 @@ if fence[1] ~= epoch or fence[2] ~= 'open' or tonumber(fence[3]) < tonumber(seen
 end
 local function changed() return {redis.call('HINCRBY', KEYS[1], 'seq', 1), redis.call('HINCRBY', KEYS[1], process, 1)} end
 
-local f = redis.call('HMGET', KEYS[2], 'state', 'retired', 'reason', 'remaining', 'expires_at', 'claimed_count', 'claimed_amount')
-local state, reason, claimed_count, claimed_amount = f[1], f[3], f[6], f[7]
+local f = redis.call('HMGET', KEYS[2], 'state', 'retired', 'reason', 'share_count', 'expires_at', 'claimed')
+local state, reason = f[1], f[3]
+local claimed_count, claimed_amount = string.match(f[6] or '', '^(%d+):(%d+):')
 if not state or f[2] then return {'gone', '', '0', '0', 0, {}} end
 if state == 'rejected' then return {'rejected', '', '0', '0', 0, {}} end
 if state == 'closing' then return {'closing', reason, claimed_count, claimed_amount, 0, {}} end
@@ -36,7 +37,7 @@ if state ~= 'open' then
 elseif reason ~= 'recalled' then
   local t = redis.call('TIME')
   local left = tonumber(f[5]) - (t[1] * 1000 + math.floor(t[2] / 1000))
-  local sold_out = f[4] == '0'
+  local sold_out = f[4] == claimed_count
   if left > 0 and not sold_out then return {'not_yet', '', claimed_count, claimed_amount, left, {}} end
   if reason ~= 'sold_out' or not sold_out then reason = 'expired' end
 end

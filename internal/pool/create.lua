@@ -78,7 +78,7 @@ end
 
 redis.call('HSET', KEYS[2],
   'id', ARGV[2], 'app', ARGV[11], 'sender', ARGV[12], 'state', 'funding', 'packet', ARGV[3], 'body_hash', ARGV[4],
-  'share_count', ARGV[5], 'remaining', ARGV[5], 'claimed_count', '0', 'claimed_amount', '0',
+  'share_count', ARGV[5], 'claimed', '0:0:0:0:0',
   'restricted', #ARGV > 14 and '1' or '0',
   'created_at', ms(created_at), 'opens_at', ms(opens_at), 'expires_at', ms(expires_at),
   'busy_until', ms(now + ARGV[9]), 'holder', ARGV[10])

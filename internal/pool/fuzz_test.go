@@ -75,7 +75,7 @@ func FuzzHandOff(f *testing.F) {
 func FuzzReplies(f *testing.F) {
 	f.Add("won", "0:5:1700000000000:MARK:{}", "state", "open", "packet", `{"id":"`+fuzzedPacket+`"}`, int64(1))
 	f.Add("not_open_yet", "9223372036854775807", "retired", "1", "first", `{"status":201}`, int64(-1))
-	f.Add("", "", "best", "x", "failure", "[", int64(1)<<62)
+	f.Add("", "", "claimed", "x", "failure", "[", int64(1)<<62)
 	f.Fuzz(func(t *testing.T, outcome, detail, name, value, other, otherValue string, n int64) {
 		known := func(err error) {
 			t.Helper()

@@ -5,9 +5,12 @@
 --
 -- KEYS[1]  epoch of the lane
 -- KEYS[2]  hand-off stream of the lane
--- KEYS[+1] packet hash
+-- KEYS[+1] packet hash; its field claimed is
+--          "<count>:<amount>:<best share>:<its amount>:<time of the last claim in ms>",
+--          all 0 without claims: in one field, because each field of a hash costs
+--          more than a number of a text
 -- KEYS[+2] shares, string of packed shares of 10 bytes: index (3) and amount (7),
---          big-endian; claimed_count of them are taken, from the left
+--          big-endian; the count of them is taken, from the left
 -- KEYS[+3] winners, hash of user id -> claim record
 -- KEYS[+4] eligible user ids, set
 -- KEYS[+5] users in the order of their claims, list
@@ -53,14 +56,17 @@ local won_in = {} -- the winners of this call, by the campaign's key
 
 for n = 1, (#ARGV - 2) / 2 do
   local key = 6 * n - 3
-  local f = redis.call('HMGET', KEYS[key], 'state', 'retired', 'opens_at', 'expires_at', 'remaining', 'claimed_count',
-    'claimed_amount', 'claimed_at', 'best_amount', 'best', 'restricted', 'wins_until', 'id', 'app')
-  local state, opens_at, expires_at, remaining, claimed = f[1], tonumber(f[3]), tonumber(f[4]), tonumber(f[5]), tonumber(f[6])
+  local f = redis.call('HMGET', KEYS[key], 'state', 'claimed', 'opens_at', 'expires_at', 'share_count', 'restricted', 'wins_until',
+    'id', 'app', 'retired')
+  local state, opens_at, expires_at, share_count = f[1], tonumber(f[3]), tonumber(f[4]), tonumber(f[5])
+  local wins_until, id, app = f[7], f[8], f[9]
+  local claimed, sum, best, most, last_at = string.match(f[2] or '', '^(%d+):(%d+):(%d+):(%d+):(%d+)$')
+  local remaining = claimed and share_count and share_count - claimed
 
   -- The refusal that applies to every user without a claim; nil: grabs are possible.
   local outcome, detail = nil, ''
   if not state then outcome = 'not_found'
-  elseif f[2] then outcome = 'retired'
+  elseif f[10] then outcome = 'retired'
   elseif state == 'funding' or state == 'opening' then outcome = 'not_open_yet'
   elseif not (opens_at and expires_at and remaining) then outcome = 'unavailable'
   elseif now < opens_at then outcome, detail = 'not_open_yet', format('%d', opens_at)
@@ -73,8 +79,8 @@ for n = 1, (#ARGV - 2) / 2 do
     users = cmsgpack.unpack(ARGV[2 * n + 1])
     if ARGV[2 * n + 2] ~= '' then profiles = cmsgpack.unpack(ARGV[2 * n + 2]) end
     local records = redis.call('HMGET', KEYS[key + 2], unpack(users))
-    local guests = f[11] == '1' and not outcome and redis.call('SMISMEMBER', KEYS[key + 3], unpack(users))
-    local before = f[12] and grabbable and redis.call('SMISMEMBER', KEYS[key + 5], unpack(users))
+    local guests = f[6] == '1' and not outcome and redis.call('SMISMEMBER', KEYS[key + 3], unpack(users))
+    local before = wins_until and grabbable and redis.call('SMISMEMBER', KEYS[key + 5], unpack(users))
     local within, seen = won_in[KEYS[key + 5]] or {}, {}
     for i = 1, #users do
       local user = users[i]
@@ -108,25 +114,25 @@ for n = 1, (#ARGV - 2) / 2 do
   local take = grabbable and math.min(#users, remaining) or 0
   if not outcome then outcome = remaining == take and 'sold_out' or 'expired' end
   local shares = ''
-  local sum, best, most = tonumber(f[7]), f[10], tonumber(f[9])
   if take > 0 then
-    if not dry_run and claimed and sum and f[13] and f[14] and (claimed == 0 or best and most) then
+    claimed, sum, most = tonumber(claimed), tonumber(sum), tonumber(most)
+    if not dry_run and id and app and (claimed == 0) == (most == 0) then
       shares = redis.call('GETRANGE', KEYS[key + 1], format('%d', share_len * claimed),
         format('%d', share_len * (take - remaining) - 1))
     end
     if #shares ~= share_len * take then outcome, shares, take = 'unavailable', '', 0 end
   end
-  local at = format('%d', math.max(now, tonumber(f[8]) or 0)) -- keeps claims in the order of time when the clock steps back
+  local at = format('%d', math.max(now, tonumber(last_at) or 0)) -- keeps claims in the order of time when the clock steps back
   local claims, tail = {}, ':' .. at .. mark
   local unpacked = take > 0 and {struct.unpack('>' .. string.rep('I3I7', take), shares)} -- index, amount, index, ...
   for i = 1, take do
     local index, amount = unpacked[2 * i - 1], unpacked[2 * i]
-    if amount == 0 or index >= claimed + remaining then
+    if amount == 0 or index >= share_count then
       outcome, shares, take = 'unavailable', '', 0
       break
     end
     sum = sum + amount
-    if not most or amount > most then best, most = index, amount end -- of equal amounts the first is luckier
+    if amount > most then best, most = index, amount end -- of equal amounts the first is luckier
     claims[2 * i - 1] = users[i]
     claims[2 * i] = format('%d:%d', index, amount) .. tail .. (profiles[i] or '')
   end
@@ -137,14 +143,15 @@ for n = 1, (#ARGV - 2) / 2 do
       for i = take + 1, #users do profiles[i] = nil end
       theirs = next(profiles) and cmsgpack.pack(profiles) or ''
     end
-    if f[12] then
+    if wins_until then
       local within = won_in[KEYS[key + 5]] or {}
       won_in[KEYS[key + 5]] = within
       for i = 1, take do within[users[i]] = true end
     end
     taking[#taking + 1] = {
-      key = key, take = take, remaining = remaining - take, claimed = claimed, sum = sum, best = best, most = most, at = at, claims = claims,
-      users = users, wins_until = f[12], shares = shares, id = f[13], app = f[14], winners = winners, profiles = theirs,
+      key = key, take = take, last = remaining == take, claims = claims, users = users, wins_until = wins_until,
+      claimed = format('%d:%d:%d:%d:%s', claimed + take, sum, best, most, at), id = id,
+      at = at, shares = shares, app = app, winners = winners, profiles = theirs,
     }
   end
   local to = 5 * n - 4
@@ -161,14 +168,13 @@ for _, p in ipairs(taking) do
     redis.call('SADD', KEYS[p.key + 5], unpack(p.users, 1, p.take))
     redis.call('PEXPIREAT', KEYS[p.key + 5], p.wins_until)
   end
-  redis.call('HSET', KEYS[p.key], 'remaining', format('%d', p.remaining), 'claimed_count', format('%d', p.claimed + p.take),
-    'claimed_amount', format('%d', p.sum), 'best', format('%d', p.best), 'best_amount', format('%d', p.most), 'claimed_at', p.at)
+  redis.call('HSET', KEYS[p.key], 'claimed', p.claimed)
   redis.call('HSET', KEYS[p.key + 2], unpack(p.claims))
 end
 local entry = {} -- packet id, part, packet id, ...
 for _, p in ipairs(taking) do
   entry[#entry + 1] = p.id
-  entry[#entry + 1] = cmsgpack.pack(epoch, fence[3] + won + 1, p.app, p.at, p.remaining == 0, p.shares, p.winners, p.profiles)
+  entry[#entry + 1] = cmsgpack.pack(epoch, fence[3] + won + 1, p.app, p.at, p.last, p.shares, p.winners, p.profiles)
   won = won + p.take
 end
 local seq, changes, grabs = fence[3] + won, (fence[4] or 0) + won, fence[5] + won

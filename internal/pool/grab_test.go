@@ -44,7 +44,7 @@ func testGrabOutcomes(t *testing.T, on setup) {
 		}
 	}
 	soldOut := func(pk packet.Packet) {
-		set("remaining", 0)(pk)
+		set("claimed", "2:200:0:100:1")(pk)
 		if err := p.rdb.Del(ctx, p.keys.of(pk.ID).shares).Err(); err != nil {
 			t.Fatal(err)
 		}
@@ -100,14 +100,14 @@ func testGrabOutcomes(t *testing.T, on setup) {
 		{"rejected", steps{staged, invited, state(packet.PoolRejected)}, packet.GrabExpired},
 
 		{"a share is missing", steps{opened, invited, broken}, packet.GrabUnavailable},
-		{"no counter", steps{opened, invited, set("claimed_count", "x")}, packet.GrabUnavailable},
-		{"another counter", steps{opened, invited, set("claimed_count", "1")}, packet.GrabUnavailable},
+		{"no counter", steps{opened, invited, set("claimed", "x:0:0:0:0")}, packet.GrabUnavailable},
+		{"another counter", steps{opened, invited, set("share_count", "3")}, packet.GrabUnavailable},
 		{"no shares", steps{opened, invited, func(pk packet.Packet) { must(t, p.rdb.Del(ctx, p.keys.of(pk.ID).shares).Err()) }},
 			packet.GrabUnavailable},
 		{"a byte too many", steps{opened, invited, longer}, packet.GrabUnavailable},
 		{"a share of nothing", steps{opened, invited, first(0, 0)}, packet.GrabUnavailable},
 		{"a share outside the packet", steps{opened, invited, first(2, 100)}, packet.GrabUnavailable},
-		{"claims without a best one", steps{opened, invited, set("claimed_count", "1"), set("remaining", "1")}, packet.GrabUnavailable},
+		{"claims without a best one", steps{opened, invited, set("claimed", "1:100:0:0:1")}, packet.GrabUnavailable},
 		{"no expiry", steps{opened, invited, set("expires_at", "")}, packet.GrabUnavailable},
 
 		{"invited", steps{opened, invited}, packet.GrabWon},
@@ -196,8 +196,7 @@ func testGrabWon(t *testing.T, on setup) {
 		t.Errorf("grabbed %+v, want %+v", got, want)
 	}
 	at := strconv.FormatInt(want.ClaimedAt.UnixMilli(), 10)
-	after := changed(t, p, pk.ID, before, map[string]string{"remaining": "1", "claimed_count": "1", "claimed_amount": "70", "best": "0",
-		"best_amount": "70", "claimed_at": at})
+	after := changed(t, p, pk.ID, before, map[string]string{"claimed": "1:70:0:70:" + at})
 	if len(after.Claimed) != 0 {
 		t.Errorf("a grab indexed its claim: %q", after.Claimed)
 	}
@@ -241,8 +240,8 @@ func testGrabWon(t *testing.T, on setup) {
 	if last.Result != packet.GrabWon || last.Claim.ShareIndex != 1 || last.Claim.Amount != 130 {
 		t.Errorf("last share: %+v", last)
 	}
-	after = changed(t, p, pk.ID, after, map[string]string{"remaining": "0", "claimed_count": "2", "claimed_amount": "200",
-		"best": "1", "best_amount": "130", "claimed_at": strconv.FormatInt(last.Claim.ClaimedAt.UnixMilli(), 10)})
+	after = changed(t, p, pk.ID, after, map[string]string{
+		"claimed": fmt.Sprintf("2:200:1:130:%d", last.Claim.ClaimedAt.UnixMilli())})
 	if !slices.Equal(after.Order, []string{"first", "second"}) || len(after.Claimed) != 1 {
 		t.Errorf("order %q, claims by user %q", after.Order, after.Claimed)
 	}

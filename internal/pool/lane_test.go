@@ -98,10 +98,8 @@ func testBatch(t *testing.T, on setup) {
 		}
 	}
 	at := strconv.FormatInt(got[0].Claim.ClaimedAt.UnixMilli(), 10)
-	changed(t, p, open1.ID, before1, map[string]string{"remaining": "0", "claimed_count": "2", "claimed_amount": "200", "best": "0",
-		"best_amount": "100", "claimed_at": at})
-	changed(t, p, open2.ID, before2, map[string]string{"remaining": "1", "claimed_count": "1", "claimed_amount": "100", "best": "0",
-		"best_amount": "100", "claimed_at": at})
+	changed(t, p, open1.ID, before1, map[string]string{"claimed": "2:200:0:100:" + at})
+	changed(t, p, open2.ID, before2, map[string]string{"claimed": "1:100:0:100:" + at})
 	unchanged(t, p, funding.ID, beforeF)
 	// One entry for all winners of the call.
 	entries := dump(t, p, open1.ID).HandOffs
@@ -129,7 +127,7 @@ func testBatchWithDamagedPacket(t *testing.T, on setup) {
 	good, bad := mates[0], mates[1]
 	openPacket(t, p, good)
 	openPacket(t, p, bad)
-	setField(t, p, bad.ID, "remaining", 5)
+	setField(t, p, bad.ID, "share_count", 5)
 	before := dump(t, p, bad.ID)
 	batch := batchOf(t.Context(), [2]string{bad.ID, "u"}, [2]string{good.ID, "u"})
 	flush(p, packet.Lane(good.ID, p.Lanes()), batch)

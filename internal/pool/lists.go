@@ -198,8 +198,8 @@ func (p *Pool) lanesOf(ids []string) []int {
 	return slices.Compact(lanes)
 }
 
-// progressFields are the fields of a packet that change while users grab.
-var progressFields = []string{"state", "retired", "remaining", "claimed_count", "claimed_amount", "best", "reason"}
+// progressFields are the fields of a packet that change while users grab, and its number of shares.
+var progressFields = []string{"state", "retired", "share_count", "claimed", "reason"}
 
 // Progress returns what changes of packets while users grab, for lists that know the rest: views
 // without Now whose Packet has only the id. Missing packets are missing from the map. Concurrent

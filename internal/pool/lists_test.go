@@ -253,7 +253,7 @@ func testViews(t *testing.T, on setup) {
 			}
 		}
 	}
-	setField(t, p, ids[1], "best", "x")
+	setField(t, p, ids[1], "claimed", "0:0:x:0:0")
 	_, err := p.Views(t.Context(), ids)
 	wantErr(t, err, ErrMalformed)
 }

@@ -23,12 +23,12 @@ local function changed() return {redis.call('HINCRBY', KEYS[1], 'seq', 1), redis
 local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
 
-local f = redis.call('HMGET', KEYS[2], 'state', 'remaining', 'id')
+local f = redis.call('HMGET', KEYS[2], 'state', 'share_count', 'id', 'claimed')
 local state = f[1]
 if not state then return {'not_found', now, {}, {}} end
 if state == 'funding' or state == 'opening' then return {'not_open_yet', now, redis.call('HGETALL', KEYS[2]), {}} end
 local counted = {}
-if state == 'open' and f[2] ~= '0' then
+if state == 'open' and f[2] ~= string.match(f[4] or '', '^%d+') then
   redis.call('XADD', KEYS[3], '*', 'kind', 'recalled', 'packet_id', f[3])
   redis.call('HSET', KEYS[2], 'state', 'closing', 'reason', 'recalled')
   counted = changed()

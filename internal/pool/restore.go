@@ -307,16 +307,16 @@ func packetFields(r packet.RebuildInput) ([]any, error) {
 	if r.EligibleCount > 0 {
 		restricted = "1"
 	}
+	var claimed claimedField
+	if r.ClaimedCount > 0 {
+		claimed = claimedField{int64(r.ClaimedCount), int64(r.ClaimedAmount), int64(best(r)), int64(r.BestAmount), r.LastClaimedAt.UnixMilli()}
+	}
 	fields := []any{
 		"id", r.ID, "app", r.App, "sender", r.SenderID, "state", string(state), "packet", encoded, "body_hash", r.BodyHash,
-		"share_count", r.ShareCount, "remaining", r.ShareCount - r.ClaimedCount, "claimed_count", r.ClaimedCount,
-		"claimed_amount", int64(r.ClaimedAmount), "restricted", restricted,
+		"share_count", r.ShareCount, "claimed", claimed.String(), "restricted", restricted,
 		"created_at", r.CreatedAt.UnixMilli(), "opens_at", r.OpensAt.UnixMilli(), "expires_at", r.ExpiresAt.UnixMilli(),
 		// No request is busy with the packet: the next one takes over.
 		"busy_until", r.CreatedAt.UnixMilli(), "holder", "",
-	}
-	if r.ClaimedCount > 0 {
-		fields = append(fields, "best", best(r), "best_amount", int64(r.BestAmount), "claimed_at", r.LastClaimedAt.UnixMilli())
 	}
 	if state == packet.PoolClosing {
 		fields = append(fields, "reason", string(r.Reason))

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -76,7 +77,7 @@ func (p *Pool) ClaimedCount(ctx context.Context, id string) (int, error) {
 	}
 	var count *redis.StringCmd
 	if _, err := p.readFenced(ctx, p.laneOf(id),
-		func(pipe redis.Pipeliner) { count = pipe.HGet(ctx, keys.packet, "claimed_count") }); err != nil {
+		func(pipe redis.Pipeliner) { count = pipe.HGet(ctx, keys.packet, "claimed") }); err != nil {
 		return 0, fmt.Errorf("claimed count of packet %s: %w", id, err)
 	}
 	s, err := count.Result()
@@ -86,11 +87,33 @@ func (p *Pool) ClaimedCount(ctx context.Context, id string) (int, error) {
 	case err != nil:
 		return 0, redisError("claimed count of packet "+id, err)
 	}
-	n, err := strconv.Atoi(s)
+	claimed, err := parseClaimed(s)
 	if err != nil {
 		return 0, fmt.Errorf("claimed count of packet %s: %w: %w", id, ErrMalformed, err)
 	}
-	return n, nil
+	return int(claimed.count), nil
+}
+
+// claimedField is the field claimed of a packet's key, as grab.lua describes it.
+type claimedField struct{ count, amount, best, bestAmount, lastAt int64 }
+
+// String returns the field as the scripts write it.
+func (c claimedField) String() string {
+	return fmt.Sprintf("%d:%d:%d:%d:%d", c.count, c.amount, c.best, c.bestAmount, c.lastAt)
+}
+
+func parseClaimed(s string) (c claimedField, err error) {
+	parts := strings.Split(s, ":")
+	to := []*int64{&c.count, &c.amount, &c.best, &c.bestAmount, &c.lastAt}
+	if len(parts) != len(to) {
+		return c, fmt.Errorf("claimed %q has %d parts", s, len(parts))
+	}
+	for i, part := range parts {
+		if *to[i], err = strconv.ParseInt(part, 10, 64); err != nil {
+			return c, fmt.Errorf("claimed %q: %w", s, err)
+		}
+	}
+	return c, nil
 }
 
 // packetHash holds the fields of a packet's key, and the time of reading. Several scripts
@@ -154,13 +177,16 @@ func (h *packetHash) progress(id string) packet.PoolView {
 	if v.Retired {
 		return v
 	}
-	if _, ok := h.fields["best"]; ok {
-		best := int(h.int("best"))
+	claimed, err := parseClaimed(h.fields["claimed"])
+	if err != nil && h.err == nil {
+		h.err = err
+	}
+	if claimed.count > 0 {
+		best := int(claimed.best)
 		v.BestShare = &best
 	}
-	v.RemainingCount = int(h.int("remaining"))
-	v.ClaimedCount = int(h.int("claimed_count"))
-	v.ClaimedAmount = money.Fen(h.int("claimed_amount"))
+	v.RemainingCount = int(h.int("share_count") - claimed.count)
+	v.ClaimedCount, v.ClaimedAmount = int(claimed.count), money.Fen(claimed.amount)
 	v.Reason = packet.CloseReason(h.fields["reason"])
 	return v
 }

@@ -49,7 +49,7 @@ func testView(t *testing.T, on setup) {
 	}
 	check(packet.StatusClosing, 0, 2)
 
-	for field, value := range map[string]string{"packet": "{", "claimed_amount": "x", "opens_at": "", "first": "x", "failure": "["} {
+	for field, value := range map[string]string{"packet": "{", "claimed": "0:x:0:0:0", "opens_at": "", "first": "x", "failure": "["} {
 		bad := newPacket(t, 1)
 		stage(t, p, bad)
 		setField(t, p, bad.ID, field, value)
