@@ -51,6 +51,8 @@ type PaymentStore interface {
 	ExpireCharge(ctx context.Context, id string) (payout.State, error)
 	BeginSend(ctx context.Context, id string, limits payout.Limits, encode func(payout.Instruction) ([]byte, error)) (payout.SendStart, error)
 	Settle(ctx context.Context, o payout.Observation, asked string) (payout.State, error)
+	BeginClose(ctx context.Context, id string) (st payout.State, due bool, err error)
+	EndClose(ctx context.Context, id string, answered bool) (payout.State, error)
 	BeginQuery(ctx context.Context, orderNo string, by payout.Adapter) (time.Time, error)
 	Decisions
 }
@@ -74,10 +76,12 @@ type Pool interface {
 	PoolReader
 }
 
-// ClaimPools is the part of Redis that keeps stale claims (rule R9) and is read before a charge is sent.
+// ClaimPools is the part of Redis that keeps stale claims (rule R9), is read before a charge is sent, and
+// holds the client data of an unpaid one.
 type ClaimPools interface {
 	KeepStaleClaim(ctx context.Context, c packet.Claim) (packet.Claim, packet.StaleResult, error)
 	View(ctx context.Context, id string) (packet.PoolView, error)
+	StoreAction(ctx context.Context, id string, sealed []byte) error
 }
 
 // PoolReader reads the contents of a pool.

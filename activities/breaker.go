@@ -102,7 +102,7 @@ func (b *Breaker) Report(payment string, o payout.Observation, now time.Time) (c
 func (b *Breaker) ReportQuery(payment string, o payout.Observation, now time.Time) (changed bool) {
 	closed := b.opened.IsZero()
 	switch o.Kind {
-	case payout.ObsSucceeded, payout.ObsPending, payout.ObsNeedsRecipient, payout.ObsDeclined, payout.ObsReturned:
+	case payout.ObsSucceeded, payout.ObsPending, payout.ObsNeedsRecipient, payout.ObsNeedsPayer, payout.ObsDeclined, payout.ObsReturned:
 		if !closed && b.lastFailed == payment {
 			*b = Breaker{}
 			return true

@@ -22,6 +22,8 @@ type Payments struct {
 	Admissions map[string]*Admission
 	// Pools keeps stale claims, and is read before a charge is sent; nil disables both.
 	Pools ClaimPools
+	// SeedKey seals the personal data of charges and their client data, as in package packet.
+	SeedKey [32]byte
 	// Now is the clock; nil: time.Now. A simulation sets its own.
 	Now func() time.Time
 
@@ -72,7 +74,7 @@ func (a *Payments) begin(ctx context.Context, to payout.Provider, id string) (be
 		return begun, noted, err
 	}
 	noted = a.clock()
-	begun, err = a.Store.BeginSend(ctx, id, to.Limits(), to.EncodeRequest)
+	begun, err = a.Store.BeginSend(ctx, id, to.Limits(), a.encoder(id, to.EncodeRequest))
 	switch {
 	case err != nil:
 		admission.cancel(op)
@@ -91,9 +93,14 @@ func (a *Payments) callProvider(ctx context.Context, to payout.Provider, o payou
 	began := a.clock()
 	step := failpoint.ForPayment(o.OrderNo, failpoint.ChargeSend, failpoint.PayoutSend, failpoint.RefundSend)
 	_ = failpoint.Do(step, func() error {
-		seen = to.Send(ctx, o)
+		if o, err := a.openRequest(o); err != nil {
+			seen = notSent(to, o, err)
+		} else {
+			seen = to.Send(ctx, o)
+		}
 		return nil
 	})
+	a.deliverAction(ctx, o.OrderNo, &seen)
 	now := a.clock()
 	a.calls.note(call{to.Name(), o.Op}, elapsed(began, now), now)
 	a.Admissions[to.Name()].report(ctx, o.Op, paymentOf(o.OrderNo), seen)
@@ -126,6 +133,7 @@ func (a *Payments) Ask(ctx context.Context, orderNo string) (payout.Observation,
 		seen = to.Query(ctx, payout.OpOf(parts.Kind), orderNo)
 		return nil
 	})
+	seen.ActionLost = seen.Kind == payout.ObsNeedsPayer && a.actionLost(ctx, parts.PacketID)
 	a.Admissions[to.Name()].report(ctx, payout.OpOf(parts.Kind), parts.PaymentID, seen)
 	seen.StartedAt, seen.EndedAt = asked, asked.Add(seen.EndedAt.Sub(seen.StartedAt))
 	return seen, nil
@@ -166,7 +174,8 @@ func (a *Payments) expireCharge(ctx context.Context, id string) (st payout.State
 		return st, false, nil //nolint:nilerr // reading the row reports an invalid id
 	}
 	view, err := a.Pools.View(ctx, parts.PacketID)
-	if err != nil || view.State != packet.PoolFunding || view.Now.Before(view.Packet.ExpiresAt) {
+	over := !view.Now.Before(view.Packet.ExpiresAt) || view.Packet.PayWithin > 0 // its deadline is MySQL's to judge
+	if err != nil || view.State != packet.PoolFunding || !over {
 		return st, false, nil //nolint:nilerr // see above
 	}
 	st, err = a.Store.ExpireCharge(ctx, id)

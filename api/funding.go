@@ -1,8 +1,10 @@
 package api
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
@@ -12,8 +14,11 @@ import (
 // fundingRequest is the member funding of a create request. The body hash covers it: absent, or as the
 // default, it is left out.
 type fundingRequest struct {
-	Source wire.FundingSource `json:"source"`
-	Method string             `json:"method,omitempty"`
+	Source    wire.FundingSource `json:"source"`
+	Method    string             `json:"method,omitempty"`
+	Payer     map[string]string  `json:"payer,omitempty"`
+	ReturnURL string             `json:"return_url,omitempty"`
+	PayWithin int64              `json:"expires_in_seconds,omitempty"`
 }
 
 // readFunding reads the member funding; nil: the default.
@@ -26,21 +31,37 @@ func readFunding(o *object) *fundingRequest {
 		return nil
 	}), string(wire.FundingSender)))}
 	q.Method = valueOr(in.text("method", false, nil), "")
+	q.Payer = in.textMap("payer")
+	if f := checkMetadata(q.Payer); f != nil {
+		in.fault("payer", *f)
+	}
+	q.ReturnURL = valueOr(in.text("return_url", false, checkText(maxReturnURL)), "")
+	q.PayWithin = valueOr(in.integer("expires_in_seconds", false, minPayWithin, maxPayWithin), 0)
 	in.rejectUnknown()
-	if q == (fundingRequest{Source: wire.FundingSender}) {
+	if q.Method == "" && len(q.Payer) == 0 && q.ReturnURL == "" && q.PayWithin == 0 {
 		return nil
 	}
 	return &q
 }
 
-// chooseMethod fixes how the sender of a new packet pays, by the methods of its charge provider.
-func (c *creation) chooseMethod(limits payout.Limits) error {
-	asked := ""
+// How long a sender has to pay in an app, in seconds, and the shortest packet that such a sender can fund.
+const (
+	minPayWithin     = 60
+	defaultPayWithin = 15 * 60
+	maxPayWithin     = 24 * 60 * 60
+	minPayerLife     = 10 * 60
+	maxReturnURL     = 512
+)
+
+// chooseMethod fixes how the sender of a new packet pays, by the methods of its charge provider. What the
+// method needs of the sender is sealed.
+func (c *creation) chooseMethod(limits payout.Limits, now time.Time) error {
+	q := fundingRequest{}
 	if c.Funding != nil {
-		asked = c.Funding.Method
+		q = *c.Funding
 	}
-	method, ok := limits.Method(asked)
-	if !ok && asked != "" {
+	method, ok := limits.Method(q.Method)
+	if !ok && q.Method != "" {
 		names := make([]string, len(limits.Methods))
 		for i, m := range limits.Methods {
 			names[i] = m.Name
@@ -48,20 +69,99 @@ func (c *creation) chooseMethod(limits payout.Limits) error {
 		return invalidField("funding.method", faultEnum, fmt.Sprintf("must be one of the provider's methods: %s", strings.Join(names, ", ")))
 	}
 	c.packet.ChargeMethod = method.Name
-	return nil
+	if !method.NeedsPayer {
+		if len(q.Payer) > 0 || q.ReturnURL != "" || q.PayWithin != 0 {
+			return invalidField("funding.method", faultEnum, "must be one that the sender pays in an app, when payer, return_url or "+
+				"expires_in_seconds is given")
+		}
+		return nil
+	}
+	for _, name := range method.Payer {
+		if q.Payer[name] == "" {
+			return invalidField("funding.payer."+name, faultRequired, "is required by the method")
+		}
+	}
+	return c.payInApp(q, now)
 }
 
-// fundingOf renders how a packet is paid for.
-func fundingOf(p packet.Packet, status packet.Status, failure *packet.Failure) wire.Funding {
+// payInApp bounds the time in which a sender has to pay: before the packet opens, and in the first half of its
+// life.
+func (c *creation) payInApp(q fundingRequest, now time.Time) error {
+	most := c.Life / 2
+	if c.OpensAt != nil {
+		most += int64(max(c.OpensAt.Sub(now), 0) / time.Second)
+		most = min(most, int64(c.OpensAt.Sub(now)/time.Second))
+	}
+	within := q.PayWithin
+	if within == 0 {
+		within = max(min(defaultPayWithin, most), minPayWithin)
+	}
+	switch {
+	case c.Life < minPayerLife:
+		return invalidField("expires_in_seconds", faultRange, fmt.Sprintf("must be at least %d with a method that the sender pays in an app",
+			minPayerLife))
+	case within > most:
+		return invalidField("funding.expires_in_seconds", faultRange, "must end before opens_at, and in the first half of the packet's "+
+			"expires_in_seconds")
+	}
+	c.packet.PayWithin = within
+	if len(q.Payer) == 0 && q.ReturnURL == "" {
+		return nil
+	}
+	plain, err := json.Marshal(packet.Payer{Payer: q.Payer, ReturnURL: q.ReturnURL})
+	if err != nil {
+		return fmt.Errorf("encode payer: %w", err)
+	}
+	c.packet.SealedPayer, err = packet.Seal(c.server.cfg.SeedKey, c.packet.ID, plain)
+	return err
+}
+
+// funding renders how a packet is paid for.
+func (s *Server) funding(snap snapshot) (wire.Funding, error) {
+	p := snap.Packet
 	out := wire.Funding{Source: wire.FundingSender, Provider: p.ChargeProvider, Status: wire.FundingPaid}
 	if p.ChargeMethod != "" {
 		out.Method = &p.ChargeMethod
 	}
-	switch status {
+	if p.PayWithin > 0 {
+		out.ExpiresAt = timeOrNull(p.PayUntil())
+	}
+	switch snap.status {
 	case packet.StatusFunding:
 		out.Status = wire.FundingProcessing
+		if len(snap.action) == 0 {
+			return out, nil
+		}
+		plain, err := packet.Open(s.cfg.SeedKey, p.ID, snap.action)
+		if err != nil {
+			return out, err
+		}
+		var action payout.PayerAction
+		if err := json.Unmarshal(plain, &action); err != nil {
+			return out, fmt.Errorf("client data of packet %s: %w", p.ID, err)
+		}
+		if action.ValidUntil.After(s.cfg.Now()) {
+			out.Status, out.NextAction = wire.FundingRequiresAction, nextAction(action)
+		}
 	case packet.StatusRejected:
-		out.Status, out.Failure = wire.FundingDeclined, failureOf(failure)
+		out.Status, out.Failure = wire.FundingDeclined, failureOf(snap.failure)
+		if f := snap.failure; f != nil && (f.Code == payout.FailureFundingExpired || f.Code == payout.FailureFundingCancelled) {
+			out.Status = wire.FundingExpired
+		}
+	}
+	return out, nil
+}
+
+func nextAction(a payout.PayerAction) *wire.NextAction {
+	out := &wire.NextAction{Type: wire.ActionType(a.Type), Parameters: a.Parameters, ValidUntil: wire.At(a.ValidUntil)}
+	if out.Parameters == nil {
+		out.Parameters = map[string]string{}
+	}
+	if a.URL != "" {
+		out.URL = &a.URL
+	}
+	if a.QRCode != "" {
+		out.QRCode = &a.QRCode
 	}
 	return out
 }

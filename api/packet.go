@@ -20,10 +20,11 @@ type snapshot struct {
 	first    *packet.FirstAnswer
 	closedAt time.Time
 	sealed   []byte // the seed, of a record
+	action   []byte // the sealed client data with which the sender pays, of a pool
 }
 
 func ofView(v packet.PoolView) snapshot {
-	return snapshot{Packet: v.Packet, status: v.Status(), reason: v.Reason, failure: v.Failure, first: v.First,
+	return snapshot{Packet: v.Packet, status: v.Status(), reason: v.Reason, failure: v.Failure, first: v.First, action: v.Action,
 		counts: packet.Counts{ClaimedCount: v.ClaimedCount, ClaimedAmount: v.ClaimedAmount}}
 }
 
@@ -63,7 +64,10 @@ func (s *Server) render(snap snapshot) (wire.Packet, error) {
 	out.RemainingAmount -= out.ClaimedAmount
 	out.RefundedAmount = snap.counts.RefundedAmount
 	out.Failure = failureOf(snap.failure)
-	out.Funding = fundingOf(snap.Packet, snap.status, snap.failure)
+	var err error
+	if out.Funding, err = s.funding(snap); err != nil {
+		return out, err
+	}
 	switch snap.status {
 	case packet.StatusRejected:
 		out.RemainingCount, out.RemainingAmount = 0, 0

@@ -73,7 +73,7 @@ func (c *creation) run() (answer, error) {
 		if err := c.refundable(time.Now()); err != nil {
 			return answer{}, err
 		}
-		if err := c.chooseMethod(c.server.cfg.Provider.Limits()); err != nil {
+		if err := c.chooseMethod(c.server.cfg.Provider.Limits(), time.Now()); err != nil {
 			return answer{}, err
 		}
 	case err != nil:
@@ -144,10 +144,10 @@ func (c *creation) stage() (answer, error) {
 	return c.first(view)
 }
 
-// await polls the packet until the charge is final or the time is over.
+// await polls the packet until the charge is final, the sender has to pay, or the time is over.
 func (c *creation) await(view packet.PoolView) (packet.PoolView, error) {
 	deadline := time.Now().Add(c.server.cfg.FundingWait)
-	for pause := firstLook; view.Status() == packet.StatusFunding && !view.Retired; pause = min(2*pause, lastLook) {
+	for pause := firstLook; view.Status() == packet.StatusFunding && len(view.Action) == 0 && !view.Retired; pause = min(2*pause, lastLook) {
 		left := time.Until(deadline)
 		if left <= 0 {
 			return view, nil
@@ -222,8 +222,9 @@ func (c *creation) firstAnswer(first packet.FirstAnswer, snap snapshot) (answer,
 		status = packet.StatusScheduled
 	}
 	body := staticPacket(snap.Packet, status)
-	body.Funding = fundingOf(snap.Packet, snap.status, snap.failure)
-	return answer{status: first.HTTPStatus, body: body}, nil
+	var err error
+	body.Funding, err = c.server.funding(snap)
+	return answer{status: first.HTTPStatus, body: body}, err
 }
 
 func (c *creation) declined(first packet.FirstAnswer, snap snapshot) (answer, error) {
@@ -250,7 +251,7 @@ func (c *creation) fromRow(rec packet.Record) (answer, error) {
 	}
 	opensAt := rec.OpensAt
 	c.packet.CreatedAt = rec.CreatedAt // a repeat returns the same time
-	c.packet.ChargeMethod = rec.ChargeMethod
+	c.packet.ChargeMethod, c.packet.PayWithin, c.packet.SealedPayer = rec.ChargeMethod, rec.PayWithin, rec.SealedPayer
 	c.OpensAt, c.Life = &opensAt, int64(rec.ExpiresAt.Sub(rec.OpensAt).Seconds())
 	a, err := c.stage()
 	if r, ok := errors.AsType[*refusal](err); ok && r.code == wire.CodeInvalidRequest {
@@ -275,8 +276,9 @@ func (c *creation) renderCurrent(rec packet.Record) (answer, error) {
 		return c.declined(packet.FirstAnswer{RequestID: c.id}, snap)
 	case packet.StatusFunding:
 		body := staticPacket(snap.Packet, packet.StatusFunding)
-		body.Funding = fundingOf(snap.Packet, snap.status, snap.failure)
-		return answer{status: http.StatusAccepted, body: body}, nil
+		var err error
+		body.Funding, err = c.server.funding(snap)
+		return answer{status: http.StatusAccepted, body: body}, err
 	}
 	body, err := c.server.render(snap)
 	return answer{status: http.StatusCreated, body: body}, err

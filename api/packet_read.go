@@ -164,11 +164,28 @@ func (s *Server) closePacket(_ context.Context, in *closePacketIn) (*wire.Packet
 func (r *request) recall(id string, snap snapshot) (snapshot, error) {
 	_, err := r.server.cfg.Pool.Recall(r.ctx, id)
 	switch {
+	case snap.PayWithin > 0 && (errors.Is(err, packet.ErrNotOpenYet) || errors.Is(err, packet.ErrNotFound) && snap.status == packet.StatusFunding):
+		return r.withdraw(id, snap)
 	case errors.Is(err, packet.ErrNotOpenYet), errors.Is(err, packet.ErrNotFound) && snap.status == packet.StatusFunding:
 		return snap, notOpenYet(snap.OpensAt, shortPause)
 	case errors.Is(err, packet.ErrNotFound) && !ended(snap.status):
 		return snap, unavailable(err) // the pool is lost and has to be rebuilt first
 	case err != nil && !errors.Is(err, packet.ErrNotFound):
+		return snap, err
+	}
+	return r.server.find(r.ctx, id)
+}
+
+// withdraw closes the unpaid charge of a packet at its provider. Unpaid, the packet is rejected; paid before
+// the close, it is refunded in full. A packet that MySQL does not have yet is not open yet.
+func (r *request) withdraw(id string, snap snapshot) (snapshot, error) {
+	ctx, cancel := context.WithTimeout(r.ctx, readTimeout)
+	defer cancel()
+	err := r.server.cfg.Store.WithdrawCharge(ctx, id)
+	if errors.Is(err, packet.ErrNotFound) {
+		return snap, notOpenYet(snap.OpensAt, shortPause)
+	}
+	if err != nil {
 		return snap, err
 	}
 	return r.server.find(r.ctx, id)

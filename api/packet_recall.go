@@ -49,6 +49,10 @@ func (r *request) beforeRecall(ctx context.Context, id string) (staff.Recall, er
 	out := staff.Recall{Before: string(snap.status), After: string(snap.status)}
 	switch snap.status {
 	case packet.StatusFunding:
+		if snap.PayWithin > 0 { // withdrawn
+			out.After = string(packet.StatusRejected)
+			break
+		}
 		out.Refused.Status, out.Refused.Body = r.kept(notOpenYet(snap.OpensAt, shortPause))
 	case packet.StatusScheduled, packet.StatusOpen:
 		out.After = string(packet.StatusClosing)

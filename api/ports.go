@@ -75,6 +75,7 @@ type Payments interface {
 	Payment(ctx context.Context, id string) (staff.PaymentDetail, error)
 	Timeline(ctx context.Context, d staff.PaymentDetail) (staff.Timeline, error)
 	PaymentSum(ctx context.Context, f staff.PaymentFilter) (sum staff.Sum, more bool, err error)
+	WithdrawCharge(ctx context.Context, packetID string) error
 	RecordNotification(ctx context.Context, by payout.Adapter, eventID, orderNo string, body []byte) error
 	RecordedReturns(ctx context.Context, orderNos []string) (map[string]payout.KnownReturn, error)
 	RequestReturnQuery(ctx context.Context, orderNo string, stands time.Duration) (payout.ReturnQuery, error)

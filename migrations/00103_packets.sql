@@ -45,6 +45,8 @@ CREATE TABLE IF NOT EXISTS packets (
     charge_provider  VARCHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'charges and refunds; fixed at create',
     payout_provider  VARCHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'pays the claims; fixed at create',
     charge_method    VARCHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT '' COMMENT 'how the sender pays; fixed at create',
+    pay_within       INT           NOT NULL DEFAULT 0 COMMENT 'seconds in which the sender has to pay in an app; 0: the charge ends by itself',
+    sealed_payer     BLOB          NULL COMMENT 'what the method needs of the sender, AES-GCM',
     KEY packets_sender (app_id, sender_id, created_at, id),
     KEY packets_app (app_id, created_at, id),
     KEY packets_created (created_at, id),

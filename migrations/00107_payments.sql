@@ -30,6 +30,9 @@ CREATE TABLE IF NOT EXISTS payments (
     settled_at        DATETIME(3)   NULL,
     deciding          VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT '',
     needs_second_person BOOLEAN     NOT NULL DEFAULT FALSE,
+    pay_until         DATETIME(3)   NULL COMMENT 'of a charge whose sender pays in an app: closed at the provider from then on',
+    close_requested_at DATETIME(6)  NULL COMMENT 'from then on nothing is sent; before pay_until: withdrawn',
+    closed_at         DATETIME(6)   NULL COMMENT 'the provider has answered the close, which has had an effect as far as known',
     KEY payments_packet (packet_id, kind, share_index),
     KEY payments_user (kind, user_id, created_at, id),
     KEY payments_failure (kind, failure_code, created_at, id),
@@ -41,11 +44,14 @@ CREATE TABLE IF NOT EXISTS payments (
     CONSTRAINT payments_kind CHECK (kind IN ('c', 'p', 'r', 'h')),
     CONSTRAINT payments_amount CHECK (amount > 0),
     CONSTRAINT payments_known_status CHECK (status IN (
-        'pending', 'sending', 'unknown', 'awaiting_recipient', 'paid', 'failed', 'returned', 'cancelled', 'paid_outside')),
-    CONSTRAINT payments_settled CHECK ((settled_at IS NULL) = (status IN ('pending', 'sending', 'unknown', 'awaiting_recipient'))),
+        'pending', 'sending', 'unknown', 'awaiting_recipient', 'awaiting_payer', 'paid', 'failed', 'returned', 'cancelled', 'paid_outside')),
+    CONSTRAINT payments_settled CHECK ((settled_at IS NULL) = (status IN (
+        'pending', 'sending', 'unknown', 'awaiting_recipient', 'awaiting_payer'))),
     CONSTRAINT payments_failed CHECK ((status IN ('failed', 'returned')) = (failure_code IS NOT NULL)),
     CONSTRAINT payments_deciding CHECK (deciding = '' OR deciding = 'cancel' AND (status IN ('failed', 'returned') OR kind = 'r' AND settled_at IS NULL)
         OR deciding = 'not_moved' AND status IN ('sending', 'unknown', 'awaiting_recipient')),
+    CONSTRAINT payments_payer CHECK (pay_until IS NULL AND status <> 'awaiting_payer' OR kind = 'c' AND pay_until IS NOT NULL),
+    CONSTRAINT payments_closing CHECK ((close_requested_at IS NULL OR pay_until IS NOT NULL) AND (closed_at IS NULL OR close_requested_at IS NOT NULL)),
     CONSTRAINT payments_numbered CHECK ((attempt = 0) = (order_no IS NULL) AND attempt BETWEEN 0 AND 1023),
     CONSTRAINT payments_share CHECK ((kind = 'p') = (share_index >= 0)),
     CONSTRAINT payments_charge CHECK (kind <> 'c' OR status NOT IN ('cancelled', 'paid_outside'))

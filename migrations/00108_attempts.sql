@@ -31,6 +31,7 @@ CREATE TABLE IF NOT EXISTS attempts (
     ended_at      DATETIME(6)   NULL,
     forgotten     BOOLEAN       NOT NULL DEFAULT FALSE,
     consented     VARCHAR(20) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT '' COMMENT 'no_answer: there was none',
+    renew_at      DATETIME(6)   NULL COMMENT 'the client data of an unpaid charge is obtained again then',
     UNIQUE KEY attempts_no (payment_id, no),
     KEY attempts_ref (provider_ref),
     CONSTRAINT attempts_sent CHECK (sends > 0),

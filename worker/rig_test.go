@@ -191,7 +191,7 @@ func (r *rig) workerConfig(handoffs *pool.Handoffs) worker.Config {
 		Packets: r.steps(),
 		Payments: &activities.Payments{Store: r.store, Providers: payout.OnlyProvider(r.provider),
 			Admissions: map[string]*activities.Admission{"sandbox": activities.NewAdmission(r.provider.Name(), nil, r.logger)},
-			Pools:      r.pool},
+			Pools:      r.pool, SeedKey: r.seedKey},
 		Starter: r.starter, Handoffs: handoffs, Quarantine: r.store, Outbox: r.store, Watch: r.store, Live: r.pool, Holds: r.store,
 		Reconcile: r.reconcile(), Campaigns: r.campaigns(), Lanes: harness.Lanes, Logger: r.logger,
 		Rebuild: &rebuild.Config{Store: r.store, Rows: r.store, Fences: r.pool, Pools: r.pool, Backlog: handoffs, Runs: r.starter,
@@ -251,6 +251,9 @@ type spec struct {
 	life   time.Duration
 	// payouts is the provider of the payouts. "": the sandbox.
 	payouts string
+	// method is how the sender pays; within: in so many seconds, in an app.
+	method string
+	within int64
 }
 
 // steps are the steps of packets, as a worker takes them.
@@ -276,6 +279,7 @@ func (r *rig) createFor(t testing.TB, guests []string, opensAt *time.Time, s spe
 	}
 	p := packet.Packet{ID: id, App: "demo", SenderID: s.sender, Currency: packet.CurrencyCNY,
 		ChargeProvider: "sandbox", PayoutProvider: cmp.Or(s.payouts, "sandbox"),
+		ChargeMethod: s.method, PayWithin: s.within,
 		TotalAmount: s.total, ShareCount: s.count,
 		Split:    packet.SplitRandom,
 		MinShare: 1, BodyHash: "h", Commitment: packet.Commitment(packet.DeriveSeed(r.seedKey, id)), Metadata: map[string]string{}}

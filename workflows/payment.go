@@ -73,6 +73,8 @@ func (m *paymentRun) run(ctx workflow.Context, st payout.State) (payout.State, e
 			st, err = m.send(ctx, st)
 		case st.Step.Do == payout.ActionQuery:
 			st, err = m.ask(ctx, st)
+		case st.Step.Do == payout.ActionClose:
+			st, err = step[payout.State](queryStep(ctx, "close order "+st.Step.OrderNo), payments.CloseCharge, st.PaymentID)
 		case st.Step.Do == payout.ActionCarryOut:
 			st, err = step[payout.State](storeStep(ctx, "carry out the decision"), payments.CarryOut, st.PaymentID)
 		default:
@@ -138,7 +140,8 @@ func (m *paymentRun) settleOnce(ctx workflow.Context, o payout.Observation, aske
 // showStatus upserts the search attributes when a payment leaves the normal path, and once when
 // it returns to it.
 func (m *paymentRun) showStatus(ctx workflow.Context, st payout.State) error {
-	offPath := st.Status == payout.StatusUnknown || st.Status == payout.StatusAwaitingRecipient
+	offPath := st.Status == payout.StatusUnknown || st.Status == payout.StatusAwaitingRecipient ||
+		st.Status == payout.StatusAwaitingPayer
 	if !offPath && (m.shown == "" || !st.Status.Open()) || st.Status == m.shown {
 		return nil
 	}

@@ -136,7 +136,7 @@ func (p workerParts) config(c config, refused func(context.Context) error, logge
 		Client: p.temporal,
 		Packets: &activities.Packets{Store: db, Pool: redis, Starter: starter, SeedKey: seedKey,
 			PoolRebuild: lostPoolRebuild(c, db, redis)},
-		Payments: &activities.Payments{Store: db, Providers: providers, Pools: redis,
+		Payments: &activities.Payments{Store: db, Providers: providers, Pools: redis, SeedKey: seedKey,
 			Admissions: map[string]*activities.Admission{p.pay.Name(): p.admission}},
 		Starter: starter, Handoffs: p.handoffs, Quarantine: db, Outbox: db, Watch: db, Live: redis, Holds: db, Returns: db,
 		Reconcile: &worker.Reconcile{Steps: &activities.Reconciliations{Store: db, Provider: p.pay}, Store: db, Closes: report.New(db.MySQL()),

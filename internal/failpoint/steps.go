@@ -19,17 +19,21 @@ var Administration Step
 // each of its two points.
 var (
 	// Create: from the request to the open pool.
-	CreateStage  = step(PathCreate, "create_stage", "the packet is staged in Redis and its hand-off written")
-	CreateAnswer = step(PathCreate, "create_answer", "the first answer to the create request is stored in Redis")
-	CreateRecord = step(PathCreate, "create_record", "packet row and pending charge are in MySQL")
-	ChargeBegin  = step(PathCreate, "charge_begin", "the send of the charge is recorded, with its order number and request")
-	ChargeExpire = step(PathCreate, "charge_lapse", "an unsent charge is failed: its packet has expired")
-	ChargeSend   = step(PathCreate, "charge_send", "the charge was sent to the provider, which has answered")
-	ChargeSettle = step(PathCreate, "charge_settle", "the outcome of the charge is settled")
-	CreateFund   = step(PathCreate, "create_fund", "the packet is open in MySQL, with one row a share")
-	CreateOpen   = step(PathCreate, "create_open", "a chunk of the shares is in Redis, with the last one the pool is open")
-	RejectRow    = step(PathCreate, "reject_row", "a packet whose charge was declined is rejected in MySQL")
-	RejectPool   = step(PathCreate, "reject_pool", "a packet whose charge was declined is rejected in Redis")
+	CreateStage   = step(PathCreate, "create_stage", "the packet is staged in Redis and its hand-off written")
+	CreateAnswer  = step(PathCreate, "create_answer", "the first answer to the create request is stored in Redis")
+	CreateRecord  = step(PathCreate, "create_record", "packet row and pending charge are in MySQL")
+	ChargeBegin   = step(PathCreate, "charge_begin", "the send of the charge is recorded, with its order number and request")
+	ChargeExpire  = step(PathCreate, "charge_lapse", "an unsent charge is failed: its packet has expired")
+	ChargeClose   = step(PathCreate, "charge_close", "the provider was asked to close an unpaid charge and has answered")
+	ChargeClosing = step(PathCreate, "charge_closing", "it is recorded that an unpaid charge is to be closed at the provider")
+	ChargeClosed  = step(PathCreate, "charge_closed", "the answer to the close of an unpaid charge is recorded")
+	PoolAction    = step(PathCreate, "pool_action", "the sealed client data of an unpaid charge is in its pool, or withdrawn")
+	ChargeSend    = step(PathCreate, "charge_send", "the charge was sent to the provider, which has answered")
+	ChargeSettle  = step(PathCreate, "charge_settle", "the outcome of the charge is settled")
+	CreateFund    = step(PathCreate, "create_fund", "the packet is open in MySQL, with one row a share")
+	CreateOpen    = step(PathCreate, "create_open", "a chunk of the shares is in Redis, with the last one the pool is open")
+	RejectRow     = step(PathCreate, "reject_row", "a packet whose charge was declined is rejected in MySQL")
+	RejectPool    = step(PathCreate, "reject_pool", "a packet whose charge was declined is rejected in Redis")
 
 	// Grab: a batch is one call of grab.lua.
 	GrabTake = step(PathGrab, "grab_take", "shares are claimed in Redis, with claims and hand-off")

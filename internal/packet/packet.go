@@ -76,12 +76,24 @@ type Packet struct {
 	ChargeProvider string `json:"charge_provider"`
 	PayoutProvider string `json:"payout_provider"`
 	// ChargeMethod is how the sender pays: the name of one of the charge provider's methods; "": it has none.
-	ChargeMethod string    `json:"charge_method,omitempty"`
-	BodyHash     string    `json:"body_hash"`  // hex SHA-256 of the canonical create request
-	Commitment   string    `json:"commitment"` // hex SHA-256 of the seed
-	CreatedAt    time.Time `json:"created_at"` // Redis TIME, milliseconds
-	OpensAt      time.Time `json:"opens_at"`
-	ExpiresAt    time.Time `json:"expires_at"`
+	ChargeMethod string `json:"charge_method,omitempty"`
+	// PayWithin is how many seconds after its creation the sender may begin to pay in an app; 0: the charge
+	// ends by itself. SealedPayer is what the method needs of the sender (Seal).
+	PayWithin   int64     `json:"pay_within,omitempty"`
+	SealedPayer []byte    `json:"sealed_payer,omitempty"`
+	BodyHash    string    `json:"body_hash"`  // hex SHA-256 of the canonical create request
+	Commitment  string    `json:"commitment"` // hex SHA-256 of the seed
+	CreatedAt   time.Time `json:"created_at"` // Redis TIME, milliseconds
+	OpensAt     time.Time `json:"opens_at"`
+	ExpiresAt   time.Time `json:"expires_at"`
+}
+
+// PayUntil is the deadline of a charge whose sender pays in an app; zero: there is none.
+func (p Packet) PayUntil() time.Time {
+	if p.PayWithin == 0 {
+		return time.Time{}
+	}
+	return p.CreatedAt.Add(time.Duration(p.PayWithin) * time.Second)
 }
 
 // SplitParams returns the parameters of Split for the packet.

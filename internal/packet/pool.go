@@ -43,6 +43,8 @@ type PoolView struct {
 	Withheld bool
 	Reason   CloseReason // while closing
 	Failure  *Failure    // of a rejected packet
+	// Action is the sealed client data with which the sender pays; empty: none, or it was withdrawn.
+	Action []byte
 	// First is nil until the create request was answered for the first time.
 	First *FirstAnswer
 	// BusyUntil is until when another request is creating this packet (Redis TIME).

@@ -19,7 +19,8 @@ func TestR4_OnlyUnsentChargesExpire(t *testing.T) {
 				if p.Unsent() != want {
 					t.Errorf("%c %s, %d numbers: unsent %t", kind, status, attempt, !want)
 				}
-				if status == StatusSending || status == StatusUnknown || status == StatusAwaitingRecipient || status == StatusFailed {
+				if status == StatusSending || status == StatusUnknown || status == StatusAwaitingRecipient ||
+					status == StatusAwaitingPayer || status == StatusFailed {
 					continue // the provider's statements move these to failed
 				}
 				err := ExpireUnsent(&p, t0.Add(time.Hour))

@@ -53,6 +53,10 @@ var FailureCodes = []FailureCode{
 		"The sender has to top up and create the packet again.", ""},
 	{FailureExpiredBeforeCharge, "The packet expired before its charge was sent: nothing was taken.", true,
 		"Create the packet again, under another Idempotency-Key.", ""},
+	{FailureFundingExpired, "The sender did not pay in time: nothing was taken.", true,
+		"Create the packet again, under another Idempotency-Key.", ""},
+	{FailureFundingCancelled, "The packet was withdrawn before its sender paid: nothing was taken.", true,
+		"Create the packet again, under another Idempotency-Key.", ""},
 	{FailureRestoredBeforeCharge, "MySQL was restored from a backup before the charge was sent: nothing was taken.", true,
 		"Create the packet again, under another Idempotency-Key.", ""},
 	{"declined_by_rule", "The provider's rules refused the order.", true, "Retry later, or ask the provider.", ""},
@@ -131,13 +135,21 @@ func (p Payment) Unsent() bool {
 	return p.Kind == KindCharge && p.Status == StatusPending && p.Attempt == 0
 }
 
-// ExpireUnsent fails an unsent charge whose packet has expired (rule R2). Otherwise the sender
+// ExpireUnsent fails an unsent charge whose packet has expired (rule R2), or whose own deadline has passed,
+// or which was withdrawn. Otherwise the sender
 // would be charged and refunded for a packet that cannot be grabbed. Errors: ErrTransition.
 func ExpireUnsent(p *Payment, now time.Time) error {
 	if err := p.Move(StatusFailed); err != nil {
 		return err
 	}
-	p.Failure, p.UpdatedAt = FailureOf(p.Kind, FailureExpiredBeforeCharge, ""), now
+	code := FailureExpiredBeforeCharge
+	switch {
+	case p.closing():
+		code = p.closeCode()
+	case !p.mayPay(now):
+		code = FailureFundingExpired
+	}
+	p.Failure, p.UpdatedAt = FailureOf(p.Kind, code, ""), now
 	return nil
 }
 

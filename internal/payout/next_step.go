@@ -13,6 +13,8 @@ const (
 	ActionSend  Action = "send" // send or repeat: BeginSend, the provider call, Settle
 	ActionQuery Action = "ask"  // query the provider about an order number, then Settle
 	ActionEnd   Action = "end"  // nothing, until a decision or a notification
+	// ActionClose: close an unpaid charge at the provider, then query it.
+	ActionClose Action = "close"
 	// ActionCarryOut: carry out the open decision; every order number has been queried.
 	ActionCarryOut Action = "carry_out"
 )
@@ -91,6 +93,9 @@ func NextDue(p Payment, attempts []Attempt, now time.Time) Step {
 	if step.Do != ActionSend {
 		return step
 	}
+	if n := len(attempts); n > 0 && !p.mayPay(now) { // it was due before the deadline
+		return Step{Do: ActionClose, OrderNo: attempts[n-1].OrderNo, At: attempts[n-1].NextAt}
+	}
 	for _, a := range attempts {
 		if a.queryDue(now) {
 			return Step{Do: ActionQuery, OrderNo: a.OrderNo, At: a.NextAt}
@@ -129,7 +134,7 @@ func ownStep(p Payment, attempts []Attempt) Step {
 		return Step{Do: ActionSend} // after the queries that the decision wants
 	}
 	cur := attempts[len(attempts)-1]
-	return Step{Do: cur.Next, OrderNo: cur.OrderNo, At: cur.NextAt}
+	return p.chargeStep(cur, Step{Do: cur.Next, OrderNo: cur.OrderNo, At: cur.NextAt})
 }
 
 // OrderNoChoice says under which order number BeginSend sends.
@@ -147,7 +152,7 @@ const (
 
 // ChooseOrderNo decides under which order number a send may go out now (rule R5).
 func ChooseOrderNo(p Payment, attempts []Attempt, now time.Time) OrderNoChoice {
-	if p.OpenDecision != "" {
+	if p.OpenDecision != "" || len(attempts) > 0 && !p.mayPay(now) {
 		return NoOrderNo
 	}
 	if len(attempts) == 0 {
@@ -164,6 +169,11 @@ func ChooseOrderNo(p Payment, attempts []Attempt, now time.Time) OrderNoChoice {
 			return a.queryDue(now) || a.No != cur.No && (a.fate().paid() || a.fate().unsettled() && !a.consented())
 		}
 		if cur.Next == ActionSend && !cur.Booked && now.Before(cur.QueryUntil) && !slices.ContainsFunc(attempts, forbids) {
+			return SameOrderNo
+		}
+		return NoOrderNo
+	case StatusAwaitingPayer:
+		if !now.Before(cur.RenewAt) && !cur.queryDue(now) && now.Before(cur.QueryUntil) {
 			return SameOrderNo
 		}
 		return NoOrderNo
@@ -238,6 +248,7 @@ func RecordSend(p *Payment, a *Attempt, l Limits, now time.Time) error {
 		a.QueryUntil = now.Add(l.Remembers - 24*time.Hour)
 	}
 	a.Sends++
+	a.RenewAt = time.Time{}
 	a.Refused, a.EndedAt = false, time.Time{} // the refusal of an earlier send is no answer to this one
 	a.keepWindow()
 	a.CurrentSendUntil = now.Add(LeaveWithin + l.LandingWindow)

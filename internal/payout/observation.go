@@ -65,7 +65,10 @@ type Observation struct {
 	Token       string    `json:"token,omitempty"` // needs_recipient: for the recipient's client
 	// Action is what the sender's client needs (needs_payer). It works like a bearer key: it is in no log
 	// and in no Temporal payload.
-	Action     *PayerAction  `json:"-"`
+	Action *PayerAction `json:"-"`
+	// ActionLost: of a query, our copy of the client data is gone.
+	ActionLost bool `json:"action_lost,omitempty"`
+	// Until is how long the token or the delivered Action is valid.
 	Until      time.Time     `json:"until,omitzero"`
 	RetryAfter time.Duration `json:"retry_after,omitempty"`
 	StartedAt  time.Time     `json:"started_at"`
@@ -79,7 +82,7 @@ func (k ObservationKind) Definite() bool {
 
 // mayMove reports whether the observation says that money moves, has moved, or may.
 func (k ObservationKind) mayMove() bool {
-	return k == ObsPending || k == ObsNeedsRecipient || k == ObsSucceeded
+	return k == ObsPending || k == ObsNeedsRecipient || k == ObsNeedsPayer || k == ObsSucceeded
 }
 
 // endsSend reports whether a send with this answer cannot land any more (rule R4): the provider has
@@ -87,7 +90,7 @@ func (k ObservationKind) mayMove() bool {
 // Any other answer, and a kind added later, leaves the send open.
 func (k ObservationKind) endsSend() bool {
 	switch k {
-	case ObsSucceeded, ObsPending, ObsNeedsRecipient, ObsDeclined, ObsReturned, ObsRetryAfter, ObsNotSent:
+	case ObsSucceeded, ObsPending, ObsNeedsRecipient, ObsNeedsPayer, ObsDeclined, ObsReturned, ObsRetryAfter, ObsNotSent:
 		return true
 	}
 	return false

@@ -158,6 +158,8 @@ type Instruction struct {
 	Payer     map[string]string // the members that the method needs
 	ReturnURL string
 	PayUntil  time.Time // the sender may begin to pay until then
+	// SealedPayer holds Payer and ReturnURL sealed; the caller of the encoder opens it.
+	SealedPayer []byte
 	// Of a payout, where the provider needs them.
 	RecipientName, Authorization string
 }

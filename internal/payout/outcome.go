@@ -25,7 +25,7 @@ func (s *Settlement) succeeded(o Observation, now time.Time) error {
 	}
 	// After a contradiction only a repeated statement counts: the number was refused, and reported
 	// as in progress afterwards.
-	once := p.Status == StatusUnknown && (a.Statement == ObsPending || a.Statement == ObsNeedsRecipient)
+	once := p.Status == StatusUnknown && (a.Statement == ObsPending || a.Statement == ObsNeedsRecipient || a.Statement == ObsNeedsPayer)
 	a.Statement = ObsSucceeded
 	if once && o.Source == SourceQuery {
 		return s.queryAsUnknown(now)
@@ -282,7 +282,7 @@ func (s *Settlement) queriedNeverReceived(o Observation, now time.Time) error {
 		return s.queryAsUnknown(now)
 	}
 	// A refusal that stored nothing under the number has no reference either.
-	refused := a.Refused && a.ProviderRef == ""
+	refused := a.Refused && a.ProviderRef == "" || p.closing()
 	if a.ProviderRef != "" {
 		s.addBreak(BreakForgotten, "the provider does not know an order it had accepted")
 	}
@@ -320,6 +320,9 @@ func (s *Settlement) fail(code, message string, now time.Time) error {
 	}
 	if err := p.Move(StatusFailed); err != nil {
 		return err
+	}
+	if p.closing() {
+		code, message = p.closeCode(), ""
 	}
 	p.Failure = FailureOf(p.Kind, code, message)
 	s.end(now)

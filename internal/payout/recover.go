@@ -58,7 +58,8 @@ func (p *Payment) unknownUnder(a *Attempt, path []Status, now time.Time) error {
 func RecordResent(p *Payment, a *Attempt, l Limits, now time.Time) (bool, error) {
 	path := []Status{StatusPending, StatusSending, StatusUnknown}
 	switch {
-	case a.No != p.Attempt || a.Booked || a.Statement != ObsNeverReceived && a.Statement != ObsPending && a.Statement != ObsNeedsRecipient:
+	case a.No != p.Attempt || a.Booked || a.Statement != ObsNeverReceived && a.Statement != ObsPending &&
+		a.Statement != ObsNeedsRecipient && a.Statement != ObsNeedsPayer:
 		return false, nil
 	case p.Status == StatusPending:
 		path = path[1:]

@@ -113,6 +113,10 @@ func (s *Settlement) verify(o Observation) Observation {
 		what = "answer names another account than the stored request"
 	case o.Amount != 0 && o.Amount != p.Amount:
 		what = fmt.Sprintf("answer says %d fen, stored %d", o.Amount, p.Amount)
+	case o.Kind == ObsNeedsPayer && p.PayUntil.IsZero():
+		what = "answer waits for a payer, the stored request has none"
+	case o.Kind == ObsNeedsRecipient && !p.PayUntil.IsZero():
+		what = "answer waits for a recipient, the stored request has a payer"
 	default:
 		return o
 	}
@@ -180,7 +184,7 @@ func (s *Settlement) settleSend(o Observation, now time.Time) error {
 		return s.succeeded(o, now)
 	case ObsReturned:
 		return s.returned(o, now)
-	case ObsNeedsRecipient, ObsPending:
+	case ObsNeedsRecipient, ObsNeedsPayer, ObsPending:
 		return s.underway(o, now)
 	}
 	if !p.Status.Open() || p.Status == StatusPending {
@@ -195,13 +199,13 @@ func (s *Settlement) settleSend(o Observation, now time.Time) error {
 		a.Next, a.NextAt = ActionQuery, now
 		return nil
 	case ObsRetryAfter, ObsNotSent:
-		if p.Status == StatusAwaitingRecipient {
+		if p.Status == StatusAwaitingRecipient || p.Status == StatusAwaitingPayer {
 			return nil
 		}
 		a.Next, a.NextAt = ActionSend, now.Add(max(o.RetryAfter, a.pause(a.Sends-1, now)))
 		return p.Move(StatusSending)
 	default: // no information: query, never send again blindly
-		if p.Status == StatusAwaitingRecipient {
+		if p.Status == StatusAwaitingRecipient || p.Status == StatusAwaitingPayer {
 			return nil
 		}
 		a.Next, a.NextAt = ActionQuery, now.Add(firstPause) // it may be landing right now
@@ -219,7 +223,7 @@ func (s *Settlement) settleQuery(o Observation, now time.Time) error {
 		return s.queriedDeclined(o, now)
 	case ObsNeverReceived:
 		return s.queriedNeverReceived(o, now)
-	case ObsPending, ObsNeedsRecipient:
+	case ObsPending, ObsNeedsRecipient, ObsNeedsPayer:
 		return s.underway(o, now)
 	default: // the query was not answered
 		s.scheduleQuery(now)
@@ -253,6 +257,8 @@ func (s *Settlement) underway(o Observation, now time.Time) error {
 		return p.Move(StatusUnknown)
 	case o.Kind == ObsNeedsRecipient:
 		return p.Move(StatusAwaitingRecipient)
+	case o.Kind == ObsNeedsPayer:
+		return s.awaitPayer(o, now)
 	case p.Status == StatusUnknown:
 		return p.Move(StatusSending)
 	}

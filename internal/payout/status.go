@@ -20,6 +20,8 @@ const (
 	StatusUnknown Status = "unknown"
 	// StatusAwaitingRecipient: the recipient has to act at the provider. Changed by Settle.
 	StatusAwaitingRecipient Status = "awaiting_recipient"
+	// StatusAwaitingPayer: the sender of a charge has to pay in an app. Changed by Settle.
+	StatusAwaitingPayer Status = "awaiting_payer"
 	// StatusPaid: the provider confirmed. Final unless the money is returned.
 	StatusPaid Status = "paid"
 	// StatusFailed: a query confirmed the final failure (rule R4), two persons stated it, or nothing was
@@ -34,25 +36,27 @@ const (
 )
 
 // Statuses lists every status in the order above.
-var Statuses = []Status{StatusPending, StatusSending, StatusUnknown, StatusAwaitingRecipient, StatusPaid,
+var Statuses = []Status{StatusPending, StatusSending, StatusUnknown, StatusAwaitingRecipient, StatusAwaitingPayer, StatusPaid,
 	StatusFailed, StatusReturned, StatusCancelled, StatusPaidOutside}
 
 // Transitions is the table of allowed status changes (rules R4 and R5). From pending, paid and
 // unknown are reached only while earlier order numbers are queried before a new one is made.
 // sending, unknown and awaiting_recipient change to pending and paid_outside only by two persons,
 // after the provider's memory of the number has ended. From pending, failed is for unsent charges
-// only. An open refund alone is cancelled.
+// only. An open refund alone is cancelled, and only a charge waits for its payer: awaiting_payer changes to
+// sending while its client data is renewed.
 var Transitions = map[Status][]Status{
 	StatusPending: {StatusSending, StatusUnknown, StatusPaid, StatusFailed, StatusCancelled},
-	StatusSending: {StatusPaid, StatusFailed, StatusUnknown, StatusAwaitingRecipient, StatusReturned, StatusPending,
-		StatusPaidOutside, StatusCancelled},
-	StatusUnknown: {StatusPaid, StatusFailed, StatusAwaitingRecipient, StatusReturned, StatusSending, StatusPending,
-		StatusPaidOutside, StatusCancelled},
+	StatusSending: {StatusPaid, StatusFailed, StatusUnknown, StatusAwaitingRecipient, StatusAwaitingPayer, StatusReturned,
+		StatusPending, StatusPaidOutside, StatusCancelled},
+	StatusUnknown: {StatusPaid, StatusFailed, StatusAwaitingRecipient, StatusAwaitingPayer, StatusReturned, StatusSending,
+		StatusPending, StatusPaidOutside, StatusCancelled},
 	StatusAwaitingRecipient: {StatusPaid, StatusFailed, StatusReturned, StatusUnknown, StatusPending, StatusPaidOutside,
 		StatusCancelled},
-	StatusPaid:     {StatusReturned},
-	StatusFailed:   {StatusPending, StatusPaid, StatusCancelled, StatusPaidOutside},
-	StatusReturned: {StatusPending, StatusCancelled, StatusPaidOutside},
+	StatusAwaitingPayer: {StatusPaid, StatusFailed, StatusUnknown, StatusSending},
+	StatusPaid:          {StatusReturned},
+	StatusFailed:        {StatusPending, StatusPaid, StatusCancelled, StatusPaidOutside},
+	StatusReturned:      {StatusPending, StatusCancelled, StatusPaidOutside},
 }
 
 // CanMove reports whether the table allows from -> to.
@@ -68,7 +72,7 @@ func CanMove(from, to Status) bool {
 // Open reports whether the payment continues without a decision of staff.
 func (s Status) Open() bool {
 	switch s {
-	case StatusPending, StatusSending, StatusUnknown, StatusAwaitingRecipient:
+	case StatusPending, StatusSending, StatusUnknown, StatusAwaitingRecipient, StatusAwaitingPayer:
 		return true
 	}
 	return false
@@ -120,8 +124,12 @@ type Payment struct {
 	// PostRefundKept or PostRefundDropped; "": the sender gets it. The store reads it from the charge
 	// and the cancelled payout wherever it decides about a refund.
 	TakenBack TransferKind
-	CreatedAt time.Time
-	UpdatedAt time.Time
+	// PayUntil is the deadline of a charge whose sender pays in an app (Method.NeedsPayer); zero: no such
+	// charge. From CloseRequestedAt on nothing is sent, and the charge is closed at the provider until
+	// ClosedAt, when the provider has answered.
+	PayUntil, CloseRequestedAt, ClosedAt time.Time
+	CreatedAt                            time.Time
+	UpdatedAt                            time.Time
 }
 
 // Move changes the status, or returns ErrTransition when the table does not allow it. Moving to the
@@ -135,7 +143,7 @@ func (p *Payment) Move(to Status) error {
 	case p.Status == StatusPending && to == StatusFailed:
 		allowed = p.Unsent()
 	case p.Status.Open() && to == StatusCancelled:
-		allowed = p.Kind == KindRefund
+		allowed = allowed && p.Kind == KindRefund
 	}
 	if !allowed {
 		return fmt.Errorf("payment %s: %w: %s to %s", p.ID, ErrTransition, p.Status, to)
@@ -171,6 +179,9 @@ type Attempt struct {
 	// Next and NextAt are the program counter while the payment is open.
 	Next   Action
 	NextAt time.Time
+	// RenewAt is when the client data of a charge that awaits its payer is obtained again, by the same send.
+	// Zero: none was obtained yet.
+	RenewAt time.Time
 	// QueriedAt is when the last query with a usable answer was put.
 	QueriedAt time.Time
 	// QueryWantedAt is since when a query is wanted, in any status: by a decision, a notification, staff,

@@ -10,9 +10,10 @@ import (
 // documented is the list of rule R4, with the documented additions.
 var documented = map[Status][]Status{
 	StatusPending:           {StatusSending},
-	StatusSending:           {StatusPaid, StatusFailed, StatusUnknown, StatusAwaitingRecipient, StatusReturned},
-	StatusUnknown:           {StatusPaid, StatusFailed, StatusAwaitingRecipient, StatusReturned, StatusSending, StatusPaidOutside},
+	StatusSending:           {StatusPaid, StatusFailed, StatusUnknown, StatusAwaitingRecipient, StatusAwaitingPayer, StatusReturned},
+	StatusUnknown:           {StatusPaid, StatusFailed, StatusAwaitingRecipient, StatusAwaitingPayer, StatusReturned, StatusSending, StatusPaidOutside},
 	StatusAwaitingRecipient: {StatusPaid, StatusFailed, StatusReturned},
+	StatusAwaitingPayer:     {StatusPaid, StatusFailed, StatusUnknown},
 	StatusPaid:              {StatusReturned},
 	StatusFailed:            {StatusPending, StatusPaid, StatusCancelled, StatusPaidOutside},
 	StatusReturned:          {StatusPending, StatusCancelled, StatusPaidOutside},
@@ -28,6 +29,8 @@ var added = map[Status][]Status{
 	StatusSending:           {StatusPending, StatusPaidOutside, StatusCancelled},
 	StatusAwaitingRecipient: {StatusUnknown, StatusPending, StatusPaidOutside, StatusCancelled},
 	StatusUnknown:           {StatusPending, StatusCancelled},
+	// While the sender's client data is renewed, by the same send.
+	StatusAwaitingPayer: {StatusSending},
 }
 
 func TestR4_TransitionsAsDesigned(t *testing.T) {

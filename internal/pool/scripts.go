@@ -29,6 +29,7 @@ var (
 	answerScript   = newScript("answer")
 	openScript     = newScript("open")
 	rejectScript   = newScript("reject")
+	actionScript   = newScript("action")
 	grabScript     = newScript("grab")
 	recallScript   = newScript("recall")
 	closeScript    = newScript("close")

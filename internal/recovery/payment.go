@@ -51,7 +51,7 @@ func (r *Recovery) restorePayment(ctx context.Context, id string) (payout.Paymen
 			return p, err
 		}
 		switch seen.Kind {
-		case payout.ObsNeverReceived, payout.ObsPending, payout.ObsNeedsRecipient:
+		case payout.ObsNeverReceived, payout.ObsPending, payout.ObsNeedsRecipient, payout.ObsNeedsPayer:
 			return r.Store.PaymentRow(ctx, id)
 		}
 	}

@@ -56,7 +56,8 @@ func (tx tx) expiredUnsent(p payout.Payment) (bool, error) {
 	}
 	err := tx.Raw("SELECT p.status, p.created_at, p.expires_at, b.restored_at FROM packets p LEFT JOIN books b ON b.id = 1 WHERE p.id = ?",
 		p.PacketID).Scan(&of).Error
-	if err != nil || of.Status != string(packet.StatusFunding) || tx.now.Before(of.ExpiresAt) || of.RestoredAt != nil &&
+	over := !tx.now.Before(of.ExpiresAt) || payout.UnsentOver(p, tx.now)
+	if err != nil || of.Status != string(packet.StatusFunding) || !over || of.RestoredAt != nil &&
 		!of.CreatedAt.After(*of.RestoredAt) {
 		return false, err
 	}

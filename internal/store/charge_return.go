@@ -34,5 +34,8 @@ func (tx tx) mayOpen(id string) error {
 	if err := tx.charged(id); err != nil {
 		return err
 	}
+	if err := tx.notWithdrawn(id); err != nil {
+		return err
+	}
 	return tx.allow(payout.ActionOpenPacket, aboutCharge(id))
 }

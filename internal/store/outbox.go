@@ -19,6 +19,8 @@ const (
 	outboxQuery = "ask"   // done when no attempt needs a query
 	// outboxDecide is done when the open decision is carried out or overtaken.
 	outboxDecide = "decide"
+	// outboxClose is done when the provider has answered the close of a charge.
+	outboxClose = "close"
 	// outboxFinish is done when the packet of a refund made outside is closed or rejected.
 	outboxFinish = "finish"
 )
@@ -134,6 +136,8 @@ func (tx tx) outboxMoved(kind string, p payout.Payment, attempts []payout.Attemp
 		return p.Status != payout.StatusPending, nil
 	case outboxDecide:
 		return p.OpenDecision == "", nil
+	case outboxClose:
+		return !p.Status.Open() || !p.ClosedAt.IsZero(), nil
 	case outboxFinish:
 		var status string
 		err := tx.Model(&mysql.PacketRow{}).Select("status").Where("id = ?", p.PacketID).Scan(&status).Error

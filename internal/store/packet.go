@@ -48,7 +48,7 @@ func (s *Store) RecordPacket(ctx context.Context, p packet.Packet, sealedSeed []
 		charge := payout.Payment{
 			ID: payout.ID(payout.KindCharge, p.ID, 0), Kind: payout.KindCharge, PacketID: p.ID, App: p.App, UserID: p.SenderID, ShareIndex: -1,
 			Account: p.SenderID, Amount: p.TotalAmount, Currency: p.Currency, Remark: remark(p.ID), Provider: p.ChargeProvider,
-			Status: payout.StatusPending, CreatedAt: tx.now, UpdatedAt: tx.now,
+			Status: payout.StatusPending, PayUntil: p.PayUntil(), CreatedAt: tx.now, UpdatedAt: tx.now,
 		}
 		return tx.insertPayment(charge)
 	})
@@ -81,8 +81,8 @@ func remark(packetID string) string { return "hongbao " + packetID }
 
 // Fund moves the packet from funding to open and inserts its share rows, in one transaction. A
 // packet whose list is lost moves on to closing, unopened: its shares take only claims won before. A
-// packet that is open or later stays as it is; one whose charge was returned moves to closing without
-// shares. It returns the status afterwards. Errors:
+// packet that is open or later stays as it is; one whose charge was returned, or withdrawn before it was
+// paid, moves to closing without shares. It returns the status afterwards. Errors:
 // ErrNotFound, ErrMoved while the charge is not paid, payout.ErrMySQLRestored or another hold
 // (mayOpen), ErrConflict when the amounts do not match total and share count, ErrUnavailable.
 func (s *Store) Fund(ctx context.Context, id string, amounts []money.Fen) (packet.Status, error) {
@@ -104,7 +104,7 @@ func (s *Store) fund(ctx context.Context, id string, amounts []money.Fen, charge
 		if status = packet.Status(row.Status); status != packet.StatusFunding {
 			return nil
 		}
-		if err := charged(tx, id); errors.Is(err, errChargeReturned) {
+		if err := charged(tx, id); errors.Is(err, errChargeReturned) || errors.Is(err, errWithdrawn) {
 			status = packet.StatusClosing
 			return tx.closeUnopened(id)
 		} else if err != nil {

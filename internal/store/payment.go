@@ -32,18 +32,19 @@ func (tx tx) casBoth(old mysql.PaymentRow, p payout.Payment, a payout.Attempt) e
 	r := mysql.NewAttemptRow(a)
 	set := append(tx.paymentColumns(old, p), r.Sends, r.Asks, r.NotedUntil, r.OpenUntil, r.Statement, r.Refused, r.Booked, r.ReturnBooked,
 		r.NextAction, r.NextAt, r.AskedAt, r.AskWantedAt, r.Forgotten, r.Consented, r.Observed, r.Code, r.Message, r.ProviderRef, r.Token,
-		r.StartedAt, r.AskUntil, r.EndedAt, r.OrderNo, old.ID, old.Status, old.Version)
+		r.StartedAt, r.AskUntil, r.EndedAt, r.RenewAt, r.OrderNo, old.ID, old.Status, old.Version)
 	return swapped(tx.Exec(`UPDATE payments JOIN attempts a ON a.payment_id = payments.id SET `+setPayment+`, a.sends = ?, a.asks = ?,
 		a.noted_until = ?, a.open_until = ?, a.statement = ?, a.refused = ?, a.booked = ?, a.return_booked = ?, a.next_action = ?,
 		a.next_at = ?, a.asked_at = ?, a.ask_wanted_at = ?, a.forgotten = ?, a.consented = ?, a.observed = ?, a.code = ?, a.message = ?,
-		a.provider_ref = ?, a.token = ?, a.started_at = ?, a.ask_until = ?, a.ended_at = ?
+		a.provider_ref = ?, a.token = ?, a.started_at = ?, a.ask_until = ?, a.ended_at = ?, a.renew_at = ?
 		WHERE a.order_no = ? AND payments.id = ? AND payments.status = ? AND payments.version = ?`, set...), p)
 }
 
 // setPayment assigns paymentColumns. An attempt has columns of the same names.
 const setPayment = `payments.status = ?, payments.version = payments.version + 1, payments.attempt = ?, payments.order_no = ?,
 	payments.decided_at = ?, payments.deciding = ?, payments.needs_second_person = ?, payments.failure_code = ?,
-	payments.failure_message = ?, payments.updated_at = ?, payments.settled_at = ?, payments.provider_account = ?`
+	payments.failure_message = ?, payments.updated_at = ?, payments.settled_at = ?, payments.provider_account = ?,
+	payments.close_requested_at = ?, payments.closed_at = ?`
 
 func (tx tx) paymentColumns(old mysql.PaymentRow, p payout.Payment) []any {
 	row := mysql.NewPaymentRow(p)
@@ -55,7 +56,7 @@ func (tx tx) paymentColumns(old mysql.PaymentRow, p payout.Payment) []any {
 		}
 	}
 	return []any{row.Status, row.Attempt, row.OrderNo, row.DecidedAt, row.Deciding, row.NeedsSecondPerson, row.FailureCode, row.FailureMessage,
-		tx.now, settled, row.ProviderAccount}
+		tx.now, settled, row.ProviderAccount, row.CloseRequestedAt, row.ClosedAt}
 }
 
 // swapped returns ErrMoved when a compare-and-set of a payment has changed nothing. One that succeeds always
@@ -237,6 +238,13 @@ func (tx tx) newAttempt(p payout.Payment, no int, encode func(payout.Instruction
 		if err := tx.Model(&mysql.PaymentRow{}).Select("amount").Where("id = ?", charge).Scan(&ins.ChargeTotal).Error; err != nil {
 			return payout.Attempt{}, err
 		}
+	}
+	if !p.PayUntil.IsZero() {
+		var of mysql.PacketRow
+		if err := tx.Select("id", "charge_method", "sealed_payer").Where("id = ?", p.PacketID).Limit(1).Find(&of).Error; err != nil {
+			return payout.Attempt{}, err
+		}
+		ins.Method, ins.SealedPayer, ins.PayUntil = of.ChargeMethod, of.SealedPayer, p.PayUntil
 	}
 	request, err := encode(ins)
 	if err != nil {

@@ -35,6 +35,7 @@ type AttemptRow struct {
 	StartedAt    time.Time
 	AskUntil     time.Time
 	EndedAt      *time.Time
+	RenewAt      *time.Time
 }
 
 // TableName names the table.
@@ -51,7 +52,7 @@ func NewAttemptRow(a payout.Attempt) AttemptRow {
 		Observed: a.ObservedIDs, Code: ClipCode(a.Code),
 		Message:     Clip(a.Message, MessageLen),
 		ProviderRef: ClipKey(a.ProviderRef, RefLen), Token: a.Token, StartedAt: a.StartedAt.UTC(), AskUntil: a.QueryUntil.UTC(),
-		EndedAt: OptTime(a.EndedAt),
+		EndedAt: OptTime(a.EndedAt), RenewAt: OptTime(a.RenewAt),
 	}
 }
 
@@ -67,5 +68,6 @@ func (r AttemptRow) Attempt() payout.Attempt {
 		ObservedIDs: r.Observed, Code: r.Code, Message: r.Message,
 		ProviderRef: r.ProviderRef,
 		Token:       r.Token, StartedAt: r.StartedAt.UTC(), QueryUntil: r.AskUntil.UTC(), EndedAt: OrZero(r.EndedAt),
+		RenewAt: OrZero(r.RenewAt),
 	}
 }

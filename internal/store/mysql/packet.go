@@ -51,6 +51,8 @@ type PacketRow struct {
 	ChargeProvider string
 	PayoutProvider string
 	ChargeMethod   string
+	PayWithin      int64
+	SealedPayer    []byte
 }
 
 // TableName names the table.
@@ -72,6 +74,7 @@ func NewPacketRow(p packet.Packet, sealed []byte, eligible []string, now time.Ti
 		ID: p.ID, AppID: p.App, SenderID: p.SenderID, Currency: p.Currency, TotalAmount: int64(p.TotalAmount), ShareCount: p.ShareCount,
 		Split: string(p.Split), MinShare: int64(p.MinShare), MaxShare: int64(p.MaxShare), Greeting: p.Greeting, GroupID: p.GroupID,
 		ChargeProvider: p.ChargeProvider, PayoutProvider: p.PayoutProvider, ChargeMethod: p.ChargeMethod,
+		PayWithin: p.PayWithin, SealedPayer: p.SealedPayer,
 		Metadata: meta, Eligible: list, EligibleCount: p.EligibleCount, Tickets: p.Tickets, OneWin: p.OneWin, BodyHash: p.BodyHash,
 		Commitment: p.Commitment, SealedSeed: sealed, Status: string(packet.StatusFunding), CreatedAt: p.CreatedAt.UTC(),
 		OpensAt: p.OpensAt.UTC(), ExpiresAt: p.ExpiresAt.UTC(), UpdatedAt: now,
@@ -85,6 +88,7 @@ func (r PacketRow) Record() (packet.Record, error) {
 			ID: r.ID, App: r.AppID, SenderID: r.SenderID, Currency: r.Currency, TotalAmount: money.Fen(r.TotalAmount), ShareCount: r.ShareCount,
 			Split: packet.SplitMode(r.Split), MinShare: money.Fen(r.MinShare), MaxShare: money.Fen(r.MaxShare), Greeting: r.Greeting,
 			ChargeProvider: r.ChargeProvider, PayoutProvider: r.PayoutProvider, ChargeMethod: r.ChargeMethod,
+			PayWithin: r.PayWithin, SealedPayer: r.SealedPayer,
 			GroupID: r.GroupID, Tickets: r.Tickets, OneWin: r.OneWin, BodyHash: r.BodyHash, Commitment: r.Commitment, CreatedAt: r.CreatedAt.UTC(),
 			OpensAt: r.OpensAt.UTC(), ExpiresAt: r.ExpiresAt.UTC(), EligibleCount: r.EligibleCount,
 		},

@@ -41,7 +41,7 @@ type ledgerSums struct {
 // unfinished selects payments that are not final. Declined charges are final; they accumulate and
 // need no action.
 const unfinished = `(kind IN ('p', 'r', 'h') AND status IN ('pending', 'sending', 'unknown', 'awaiting_recipient', 'failed', 'returned')
-	OR kind = 'c' AND status IN ('pending', 'sending', 'unknown', 'awaiting_recipient'))`
+	OR kind = 'c' AND status IN ('pending', 'sending', 'unknown', 'awaiting_recipient', 'awaiting_payer'))`
 
 // Overview adds up the whole ledger and counts unfinished work. Each statement reads an index from
 // the unfinished rows, and of the ledger only the transfers since the last call. The ledger is left

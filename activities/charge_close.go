@@ -1,0 +1,145 @@
+package activities
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+
+	"hongbao/internal/failpoint"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
+)
+
+// closeCallTimeout bounds the call that closes a charge.
+const closeCallTimeout = 5 * time.Second
+
+// CloseCharge closes an unpaid charge at its provider: it records that, withdraws the client data, calls the
+// provider and records the result. A charge whose close is not due is left alone. Repeatable. Only a query
+// decides what has become of the charge (rule R4).
+func (a *Payments) CloseCharge(ctx context.Context, id string) (payout.State, error) {
+	to, err := a.providerOf(ctx, id)
+	if err != nil {
+		return payout.State{}, temporalError(err)
+	}
+	closer, ok := to.(payout.ChargeCloser)
+	if !ok {
+		err := fmt.Errorf("provider %s cannot close charges", to.Name())
+		return payout.State{}, temporal.NewNonRetryableApplicationError(err.Error(), TypeDefect, err)
+	}
+	st, due, err := a.Store.BeginClose(ctx, id)
+	if err != nil || !due {
+		return st, temporalError(err)
+	}
+	parts, _ := payout.Parse(id)
+	if a.Pools != nil {
+		if err := a.Pools.StoreAction(ctx, parts.PacketID, nil); err != nil { // the close counts, not what is displayed
+			logger(ctx).Warn("Client data of a charge not withdrawn.", "payment_id", id, "error", err)
+		}
+	}
+	callCtx, cancel := context.WithTimeout(ctx, closeCallTimeout)
+	defer cancel()
+	closed := failpoint.Do(failpoint.ChargeClose, func() error { return closer.CloseCharge(callCtx, st.Step.OrderNo) })
+	if closed != nil {
+		logger(ctx).Warn("Close of a charge not answered; it is repeated.", "order_no", st.Step.OrderNo, "error", closed)
+	}
+	st, err = a.Store.EndClose(ctx, id, closed == nil)
+	return st, temporalError(err)
+}
+
+// encoder returns the encoder of a payment's request. That of a charge whose sender pays in an app gets the
+// sender's personal data, and its request is stored sealed.
+func (a *Payments) encoder(id string, encode func(payout.Instruction) ([]byte, error)) func(payout.Instruction) ([]byte, error) {
+	return func(in payout.Instruction) ([]byte, error) {
+		if in.PayUntil.IsZero() {
+			return encode(in)
+		}
+		parts, err := payout.Parse(id)
+		if err != nil {
+			return nil, err
+		}
+		if len(in.SealedPayer) > 0 {
+			plain, err := packet.Open(a.SeedKey, parts.PacketID, in.SealedPayer)
+			if err != nil {
+				return nil, err
+			}
+			var payer packet.Payer
+			if err := json.Unmarshal(plain, &payer); err != nil {
+				return nil, fmt.Errorf("payer of packet %s: %w", parts.PacketID, err)
+			}
+			in.Payer, in.ReturnURL = payer.Payer, payer.ReturnURL
+		}
+		raw, err := encode(in)
+		if err != nil {
+			return nil, err
+		}
+		sealed, err := packet.Seal(a.SeedKey, parts.PacketID, raw)
+		return append([]byte(sealedRequest), sealed...), err
+	}
+}
+
+// sealedRequest marks a stored request that is sealed. No adapter's request begins so.
+const sealedRequest = "sealed:"
+
+// openRequest returns an order with the request that its adapter encoded.
+func (a *Payments) openRequest(o payout.Order) (payout.Order, error) {
+	sealed, ok := cutPrefix(o.Request, sealedRequest)
+	if !ok {
+		return o, nil
+	}
+	parts, err := payout.Parse(o.OrderNo)
+	if err == nil {
+		o.Request, err = packet.Open(a.SeedKey, parts.PacketID, sealed)
+	}
+	return o, err
+}
+
+func cutPrefix(b []byte, prefix string) ([]byte, bool) {
+	if len(b) < len(prefix) || string(b[:len(prefix)]) != prefix {
+		return b, false
+	}
+	return b[len(prefix):], true
+}
+
+// notSent is the observation of an order whose request cannot be opened: nothing left this process.
+func notSent(to payout.Provider, o payout.Order, err error) payout.Observation {
+	now := time.Now()
+	return payout.Observation{Adapter: to.Limits().Adapter, Source: payout.SourceSend, Kind: payout.ObsNotSent, OrderNo: o.OrderNo,
+		Message: err.Error(), StartedAt: now, EndedAt: now}
+}
+
+// deliverAction stores the client data of an unpaid charge, sealed, where the API reads it. Until says that it
+// is there; without it the data is obtained again.
+func (a *Payments) deliverAction(ctx context.Context, orderNo string, seen *payout.Observation) {
+	if seen.Kind != payout.ObsNeedsPayer {
+		return
+	}
+	seen.Until = time.Time{}
+	parts, err := payout.Parse(orderNo)
+	if err != nil || seen.Action == nil || a.Pools == nil {
+		return
+	}
+	raw, err := json.Marshal(seen.Action)
+	if err == nil {
+		raw, err = packet.Seal(a.SeedKey, parts.PacketID, raw)
+	}
+	if err == nil {
+		err = a.Pools.StoreAction(ctx, parts.PacketID, raw)
+	}
+	if err != nil {
+		logger(ctx).Warn("Client data of a charge not delivered; it is obtained again.", "order_no", orderNo, "error", err)
+		return
+	}
+	seen.Until = seen.Action.ValidUntil
+}
+
+// actionLost reports whether the pool of an unpaid packet has lost the client data, by a rebuild.
+func (a *Payments) actionLost(ctx context.Context, packetID string) bool {
+	if a.Pools == nil {
+		return false
+	}
+	view, err := a.Pools.View(ctx, packetID)
+	return err == nil && view.State == packet.PoolFunding && len(view.Action) == 0
+}

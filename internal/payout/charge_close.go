@@ -1,0 +1,134 @@
+package payout
+
+import "time"
+
+// Codes of a charge that was closed at the provider before its sender paid.
+const (
+	FailureFundingExpired   = "funding_expired"   // not paid by its deadline
+	FailureFundingCancelled = "funding_cancelled" // withdrawn by the sender or the app
+)
+
+// A sender pays within minutes, and the provider notifies. So an unpaid charge is queried after these times
+// since its first send, and then daily until its deadline.
+var payerQueries = []time.Duration{time.Minute, 10 * time.Minute, time.Hour}
+
+const payerQueriesLater = 24 * time.Hour
+
+// nextPayerQuery is when an unpaid charge is queried next.
+func (a Attempt) nextPayerQuery(now time.Time) time.Time {
+	for _, after := range payerQueries {
+		if at := a.StartedAt.Add(after); at.After(now) {
+			return at
+		}
+	}
+	return now.Add(payerQueriesLater)
+}
+
+// The client data of a charge is renewed in the last tenth of its validity. While the row knows of none,
+// the stored request is sent again: the provider answers with new data under the same order number.
+const renewPart = 10
+
+// renewal is when the client data of a charge is obtained again. now: its last answer; until: the end of
+// its validity, zero: there is none.
+func (a Attempt) renewal(now, until time.Time) time.Time {
+	if until.IsZero() {
+		return now.Add(a.pause(a.Sends-1, now))
+	}
+	return until.Add(-until.Sub(now) / renewPart)
+}
+
+// closing reports whether a charge is to be closed at the provider. Nothing is sent from then on.
+func (p Payment) closing() bool { return !p.CloseRequestedAt.IsZero() }
+
+// closeCode is the failure of a charge that is closed unpaid.
+func (p Payment) closeCode() string {
+	if p.CloseRequestedAt.Before(p.PayUntil) {
+		return FailureFundingCancelled
+	}
+	return FailureFundingExpired
+}
+
+// Withdrawn reports whether a charge was to be closed before its deadline. Paid nevertheless, its packet
+// does not open: the sender is refunded in full.
+func (p Payment) Withdrawn() bool { return p.closing() && p.closeCode() == FailureFundingCancelled }
+
+// chargeStep replaces the own step of a sent charge whose sender pays in an app: by the renewal of the
+// client data, and by the close at the deadline or on request.
+func (p Payment) chargeStep(cur Attempt, own Step) Step {
+	switch {
+	case p.PayUntil.IsZero() || !p.ClosedAt.IsZero():
+		return own
+	case p.closing():
+		return Step{Do: ActionClose, OrderNo: cur.OrderNo, At: own.At}
+	}
+	if p.Status == StatusAwaitingPayer && cur.RenewAt.Before(own.At) {
+		own = Step{Do: ActionSend, OrderNo: cur.OrderNo, At: cur.RenewAt}
+	}
+	if own.At.Before(p.PayUntil) {
+		return own
+	}
+	return Step{Do: ActionClose, OrderNo: cur.OrderNo, At: p.PayUntil}
+}
+
+// mayPay reports whether a charge may be sent now: it is neither to be closed nor past its deadline.
+func (p Payment) mayPay(now time.Time) bool {
+	return p.PayUntil.IsZero() || !p.closing() && now.Before(p.PayUntil)
+}
+
+// UnsentOver reports whether an unsent charge is not sent any more: its own deadline has passed, or it was
+// withdrawn.
+func UnsentOver(p Payment, now time.Time) bool { return !p.mayPay(now) }
+
+// RequestClose records that a charge is to be closed at the provider: at its deadline, or withdrawn before.
+// a is its attempt; nil: unsent, it ends by ExpireUnsent. false: it is not open, or it is being closed
+// already.
+func RequestClose(p *Payment, a *Attempt, now time.Time) bool {
+	if p.PayUntil.IsZero() || !p.Status.Open() || p.closing() {
+		return false
+	}
+	p.CloseRequestedAt, p.UpdatedAt = now, now
+	if a != nil {
+		a.Next, a.NextAt = ActionQuery, now
+	}
+	return true
+}
+
+// RecordClose records the result of a close call. Answered, the charge is queried at once; else the call is
+// repeated after a pause.
+func RecordClose(p *Payment, a *Attempt, answered bool, now time.Time) {
+	if !p.closing() || !p.Status.Open() {
+		return
+	}
+	p.UpdatedAt = now
+	if answered {
+		p.ClosedAt = now
+		a.Next, a.NextAt = ActionQuery, now
+		return
+	}
+	a.NextAt = now.Add(p.closePause(now))
+}
+
+// closePart: a close without an answer, or without effect, is repeated after a part of the time since it was
+// requested.
+const closePart = 4
+
+func (p Payment) closePause(now time.Time) time.Duration {
+	return min(max(now.Sub(p.CloseRequestedAt)/closePart, firstPause), pauseCap)
+}
+
+// awaitPayer settles that the sender has not paid yet. With o.Until the sender has new client data. After a
+// close that had no effect, the charge is closed again.
+func (s *Settlement) awaitPayer(o Observation, now time.Time) error {
+	p, a := &s.Payment, &s.Attempt
+	switch {
+	case p.closing():
+		p.ClosedAt = time.Time{}
+		a.NextAt = now.Add(p.closePause(now))
+	default:
+		a.NextAt = a.nextPayerQuery(now)
+		if !o.Until.IsZero() || a.RenewAt.IsZero() || o.ActionLost {
+			a.RenewAt = a.renewal(now, o.Until)
+		}
+	}
+	return p.Move(StatusAwaitingPayer)
+}

@@ -1,0 +1,80 @@
+package worker_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"testing"
+	"time"
+
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
+	"hongbao/test/wait"
+)
+
+// unpaid creates a packet whose sender has to pay in an app, and returns it with its client data.
+func (r *rig) unpaid(t *testing.T, within int64) (packet.Packet, payout.PayerAction) {
+	t.Helper()
+	p := r.create(t, spec{total: 1000, count: 2, method: "sandbox_app", within: within})
+	var action payout.PayerAction
+	wait.Until(t, "client data", func() bool {
+		v, err := r.pool.View(t.Context(), p.ID)
+		if err != nil || len(v.Action) == 0 {
+			return false
+		}
+		plain, err := packet.Open(r.seedKey, p.ID, v.Action)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return json.Unmarshal(plain, &action) == nil
+	})
+	return p, action
+}
+
+func chargeNo(p packet.Packet) string {
+	return payout.OrderNo(payout.ID(payout.KindCharge, p.ID, 0), 1)
+}
+
+// TestSenderPaysInApp: the packet waits with the sender's client data, and opens once the sender has paid.
+func TestSenderPaysInApp(t *testing.T) {
+	r := sharedRig(t)
+	p, action := r.unpaid(t, 600)
+	if action.URL == "" || !action.ValidUntil.After(time.Now()) {
+		t.Errorf("%+v", action)
+	}
+	wait.Until(t, "awaiting payer", func() bool {
+		row, err := r.store.PaymentRow(t.Context(), payout.ID(payout.KindCharge, p.ID, 0))
+		return err == nil && row.Status == payout.StatusAwaitingPayer
+	})
+	r.call(t, http.MethodPost, "/_pay/"+chargeNo(p), nil, nil)
+	r.awaitNotification(t, p)
+	r.awaitOpen(t, p.ID)
+}
+
+// awaitNotification does what the API does with the provider's notification.
+func (r *rig) awaitNotification(t *testing.T, p packet.Packet) {
+	t.Helper()
+	if err := r.store.RecordNotification(t.Context(), r.provider.Limits().Adapter, "paid/"+p.ID, chargeNo(p), nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestUnpaidPacketIsRejected: at the deadline the charge is closed at the provider, queried, and the packet is
+// rejected; withdrawn before, likewise.
+func TestUnpaidPacketIsRejected(t *testing.T) {
+	r := sharedRig(t)
+	late, _ := r.unpaid(t, 3)
+	withdrawn, _ := r.unpaid(t, 600)
+	if err := r.store.WithdrawCharge(t.Context(), withdrawn.ID); err != nil {
+		t.Fatal(err)
+	}
+	for id, code := range map[string]string{late.ID: payout.FailureFundingExpired, withdrawn.ID: payout.FailureFundingCancelled} {
+		rec := r.awaitStatus(t, id, packet.StatusRejected)
+		if rec.Failure == nil || rec.Failure.Code != code {
+			t.Errorf("%+v, want %s", rec.Failure, code)
+		}
+		wait.Until(t, "no client data", func() bool {
+			v, err := r.pool.View(t.Context(), id)
+			return err == nil && v.State == packet.PoolRejected && len(v.Action) == 0
+		})
+	}
+}
