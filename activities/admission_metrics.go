@@ -16,16 +16,26 @@ var (
 		"Payments deferred by this process: due, not sent, no order number used.", []string{"provider", "why"}, nil)
 )
 
+// Admissions are the admissions of all providers, by name.
+type Admissions map[string]*Admission
+
 // Describe implements prometheus.Collector.
-func (g *Admission) Describe(out chan<- *prometheus.Desc) {
+func (Admissions) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{breakerOpen, breakerOpened, paymentsDeferred} {
 		out <- d
 	}
 }
 
-// Collect implements prometheus.Collector. Every series exists from the start: an alert cannot see
-// a counter rise that appears with its first value.
-func (g *Admission) Collect(out chan<- prometheus.Metric) {
+// Collect implements prometheus.Collector.
+func (a Admissions) Collect(out chan<- prometheus.Metric) {
+	for _, g := range a {
+		g.collect(out)
+	}
+}
+
+// collect: every series exists from the start, because an alert cannot see a counter rise that
+// appears with its first value.
+func (g *Admission) collect(out chan<- prometheus.Metric) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.forgetOverdue(g.Now())

@@ -362,7 +362,7 @@ func TestNoAdmission(t *testing.T) {
 func exposed(t *testing.T, g *Admission) string {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
-	registry.MustRegister(g)
+	registry.MustRegister(Admissions{g.provider: g})
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)

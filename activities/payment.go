@@ -19,7 +19,7 @@ type Payments struct {
 	Providers *payout.Registry
 	// Admissions defer sends while a provider fails or is held, by its name; without one all are
 	// admitted.
-	Admissions map[string]*Admission
+	Admissions Admissions
 	// Pools keeps stale claims, and is read before a charge is sent; nil disables both.
 	Pools ClaimPools
 	// SeedKey seals the personal data of charges and their client data, as in package packet.

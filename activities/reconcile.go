@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -11,16 +12,6 @@ import (
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
 )
-
-// Statements reads the statements of the provider. An error of Statement means that there was no
-// usable answer; the call may be repeated.
-type Statements interface {
-	Name() string
-	Adapter() payout.Adapter
-	// Zone is the time zone of the statement's days.
-	Zone() *time.Location
-	Statement(ctx context.Context, day payout.Day, after string) (payout.StatementPage, error)
-}
 
 // ReconciliationStore is the part of MySQL that stores reconciliations.
 type ReconciliationStore interface {
@@ -44,24 +35,44 @@ type StatementStore interface {
 
 // Reconciliations holds the activities of a reconciliation. All are repeatable.
 type Reconciliations struct {
-	Store    ReconciliationStore
-	Provider Statements
+	Store     ReconciliationStore
+	Providers *payout.Registry
+}
+
+// stated returns a provider with statements. Errors: payout.ErrProviderMissing, retryable.
+func (a *Reconciliations) stated(name string) (payout.Stated, error) {
+	p, err := a.Providers.Of(name)
+	if err != nil {
+		return nil, temporalError(err)
+	}
+	s, is := p.(payout.Stated)
+	if !is {
+		return nil, temporalError(fmt.Errorf("statements of %q: %w", name, payout.ErrProviderMissing))
+	}
+	return s, nil
 }
 
 // compareBatch is the number of lines, transfers or breaks that one transaction compares.
 const compareBatch = 1000
 
-// RequestReconciliation requests the reconciliation of the day before at, in the provider's time
-// zone.
-func (a *Reconciliations) RequestReconciliation(ctx context.Context, at time.Time) (payout.Day, error) {
-	day := payout.DayOf(at, a.Provider.Zone()).Add(-1)
-	_, err := a.Store.RequestDailyReconciliation(ctx, a.Provider.Name(), day, staff.BySchedule)
+// RequestReconciliation requests the reconciliation of a provider's day before at, in its time zone.
+func (a *Reconciliations) RequestReconciliation(ctx context.Context, provider string, at time.Time) (payout.Day, error) {
+	from, err := a.stated(provider)
+	if err != nil {
+		return "", err
+	}
+	day := payout.DayOf(at, from.Zone()).Add(-1)
+	_, err = a.Store.RequestDailyReconciliation(ctx, provider, day, staff.BySchedule)
 	return day, temporalError(err)
 }
 
 // BeginReconciliation marks a reconciliation as running and returns it.
-func (a *Reconciliations) BeginReconciliation(ctx context.Context, id string, day payout.Day) (staff.Reconciliation, error) {
-	_, end := day.Span(a.Provider.Zone())
+func (a *Reconciliations) BeginReconciliation(ctx context.Context, id, provider string, day payout.Day) (staff.Reconciliation, error) {
+	from, err := a.stated(provider)
+	if err != nil {
+		return staff.Reconciliation{}, err
+	}
+	_, end := day.Span(from.Zone())
 	r, err := a.Store.BeginReconciliation(ctx, id, end)
 	return r, temporalError(err)
 }
@@ -76,6 +87,11 @@ type statementPosition struct {
 // ReadStatement stores a day's statement page by page and returns the number of its lines. After
 // the end of its worker another one continues with the next page.
 func (a *Reconciliations) ReadStatement(ctx context.Context, r staff.Reconciliation, day payout.Day) (int, error) {
+	from, err := a.stated(r.Provider)
+	if err != nil {
+		return 0, err
+	}
+	by := from.Limits().Adapter
 	var at statementPosition
 	if activity.HasHeartbeatDetails(ctx) {
 		if err := activity.GetHeartbeatDetails(ctx, &at); err != nil {
@@ -86,11 +102,11 @@ func (a *Reconciliations) ReadStatement(ctx context.Context, r staff.Reconciliat
 	stored.Store(&first)
 	defer heartbeatWith(ctx, func() any { return *stored.Load() })()
 	for {
-		page, err := a.Provider.Statement(ctx, day, at.After)
+		page, err := from.Statement(ctx, day, at.After)
 		if err != nil {
 			return at.Lines, err
 		}
-		if err := a.Store.SaveStatement(ctx, r.ID, a.Provider.Adapter(), day, page.Lines); err != nil {
+		if err := a.Store.SaveStatement(ctx, r.ID, by, day, page.Lines); err != nil {
 			return at.Lines, temporalError(err)
 		}
 		at = statementPosition{After: page.Next, Lines: at.Lines + len(page.Lines)}
@@ -101,7 +117,7 @@ func (a *Reconciliations) ReadStatement(ctx context.Context, r staff.Reconciliat
 		stored.Store(&next)
 	}
 	// The pages were read after the run began, so they have everything that moved before.
-	return at.Lines, temporalError(a.Store.SealStatement(ctx, r.ID, a.Provider.Adapter(), day, r.StartedAt))
+	return at.Lines, temporalError(a.Store.SealStatement(ctx, r.ID, by, day, r.StartedAt))
 }
 
 // CompareLines matches the lines of the day's statement with the ledger.
@@ -134,10 +150,14 @@ func inBatches(ctx context.Context, do func(after int64) (int64, error)) error {
 // ComparePostings matches the day's ledger transfers with the statements. Unread in its result are
 // the days whose statements must be read first: some transfers may be in them.
 func (a *Reconciliations) ComparePostings(ctx context.Context, r staff.Reconciliation) (staff.TransferPage, error) {
+	from, err := a.stated(r.Provider)
+	if err != nil {
+		return staff.TransferPage{}, err
+	}
 	defer heartbeat(ctx)()
 	all := staff.TransferPage{Missing: map[payout.Op]staff.Sum{}}
 	for at := (staff.TransferCursor{}); ; {
-		page, err := a.Store.ComparePostings(ctx, r, a.Provider.Zone(), at, compareBatch)
+		page, err := a.Store.ComparePostings(ctx, r, from.Zone(), at, compareBatch)
 		if err == nil {
 			err = ctx.Err()
 		}

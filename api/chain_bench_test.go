@@ -19,6 +19,7 @@ import (
 
 	"hongbao/internal/access"
 	"hongbao/internal/packet"
+	"hongbao/internal/payout"
 	"hongbao/internal/provider"
 )
 
@@ -149,7 +150,7 @@ func benchServer(b testing.TB, p Pool, books Store) *Server {
 		b.Fatal(err)
 	}
 	b.Cleanup(pay.Close)
-	s, err := New(Config{PublicAddr: "127.0.0.1:0", StaffAddr: "127.0.0.1:0", Pool: p, Store: books, Provider: pay, SeedKey: [32]byte{1}})
+	s, err := New(Config{PublicAddr: "127.0.0.1:0", StaffAddr: "127.0.0.1:0", Pool: p, Store: books, Providers: payout.OnlyProvider(pay), SeedKey: [32]byte{1}})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"hongbao/internal/health"
 	"hongbao/internal/money"
 	"hongbao/internal/observe"
+	"hongbao/internal/payout"
 	"hongbao/internal/staff"
 )
 
@@ -49,9 +50,9 @@ type Config struct {
 	// them.
 	Starting *Starting
 
-	Pool     Pool
-	Store    Store
-	Provider Provider
+	Pool      Pool
+	Store     Store
+	Providers *payout.Registry
 	// Probes are run by /readyz: redis, mysql, books (an error while MySQL is behind after a restore, R13), temporal
 	// and pool (an error while a lane is not open).
 	Probes health.Probes
@@ -79,9 +80,9 @@ type Config struct {
 	// ApprovalAmount is the amount from which a retry needs a second person. 0 means
 	// DefaultApprovalAmount.
 	ApprovalAmount money.Fen
-	// ProviderRate is displayed to staff: calls per second that all workers together may make
-	// to the provider; 0: no limit.
-	ProviderRate int64
+	// Rates are displayed to staff: sends per second that all workers together may make to a
+	// provider, by its name; 0: no limit.
+	Rates map[string]int64
 	// Limits are the rate limits. Limiter counts for them and is required with any limit.
 	Limits  Limits
 	Limiter Limiter
@@ -165,8 +166,8 @@ func (c Config) withDefaults() (Config, error) {
 		c.Version = "dev"
 	}
 	var faults []error
-	if c.Pool == nil || c.Store == nil || c.Provider == nil {
-		faults = append(faults, errors.New("pool, store and provider are required"))
+	if c.Pool == nil || c.Store == nil || c.Providers == nil {
+		faults = append(faults, errors.New("pool, store and providers are required"))
 	}
 	if c.PublicAddr == "" || c.StaffAddr == "" {
 		faults = append(faults, errors.New("both listen addresses are required"))

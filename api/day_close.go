@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"time"
 
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
@@ -102,11 +103,20 @@ func renderStatementMatch(m *staff.StatementMatch) wire.StatementTie {
 	return out
 }
 
+// statement returns the provider whose statement the day-end close is matched with, and the time zone
+// of its days: that of payouts; UTC without a statement.
+func (s *Server) statement() (name string, zone *time.Location) {
+	if p := s.cfg.Providers.Closing(); p != nil {
+		return p.Name(), p.Zone()
+	}
+	return "", time.UTC
+}
+
 // closes is the list of day-end closes.
 var closes = listing[struct{}, wire.CloseSummary]{"closes", "day",
 	func(s *Server, ctx context.Context, a selection[struct{}]) ([]wire.CloseSummary, *position, error) {
-		p := s.cfg.Provider
-		rows, err := s.cfg.Store.DayCloses(ctx, p.Name(), p.Zone(), payout.Day(a.after.ID), a.limit+1)
+		name, zone := s.statement()
+		rows, err := s.cfg.Store.DayCloses(ctx, name, zone, payout.Day(a.after.ID), a.limit+1)
 		return cut(rows, err, a.limit, func(k staff.DayClose) position { return position{k.From, string(k.Day)} }, renderCloseSummary)
 	}}
 
@@ -119,8 +129,8 @@ func dayNotFound() *refusal {
 
 // readClose reads the close of a day; it is not found for a day that has none.
 func (s *Server) readClose(ctx context.Context, date string) (staff.DayClose, error) {
-	p := s.cfg.Provider
-	c, err := s.cfg.Store.DayClose(ctx, p.Name(), payout.Day(date), p.Zone())
+	name, zone := s.statement()
+	c, err := s.cfg.Store.DayClose(ctx, name, payout.Day(date), zone)
 	if errors.Is(err, packet.ErrNotFound) {
 		return c, dayNotFound()
 	}

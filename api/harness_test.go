@@ -283,3 +283,6 @@ func (h *fixture) wireAll(base, text string) []result {
 		all = append(all, result{res.StatusCode, res.Header, body})
 	}
 }
+
+// sandboxOf is the provider of a fixture's configuration.
+func sandboxOf(c *api.Config) *provider.Sandbox { return c.Providers.Payouts().(*provider.Sandbox) }

@@ -2,13 +2,14 @@ package api
 
 import (
 	"context"
-	"strings"
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"hongbao/internal/health"
 	"hongbao/internal/observe"
-	"hongbao/internal/packet"
+	"hongbao/internal/payout"
 	"hongbao/wire"
 )
 
@@ -142,16 +143,20 @@ func (s *Server) polling(ctx context.Context) (wire.HealthCheck, []observe.Queue
 	return c, queues
 }
 
-// providerAnswers queries the provider for the sums of a packet that does not exist, which
-// moves nothing. The answer is reused for providerPatience.
+// providerAnswers makes the harmless call of every provider that has one. The answer is reused for providerPatience.
 func (s *Server) providerAnswers(ctx context.Context) wire.HealthCheck {
 	p := &s.providerSeen
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if time.Since(p.at) >= providerPatience {
 		p.seen = answers(ctx, "provider", func(ctx context.Context) error {
-			_, err := s.cfg.Provider.Totals(ctx, strings.Repeat("0", packet.IDLen))
-			return err
+			var group errgroup.Group
+			for _, one := range s.cfg.Providers.All() {
+				if checked, is := one.(payout.Checked); is {
+					group.Go(func() error { return checked.Check(ctx) })
+				}
+			}
+			return group.Wait()
 		})
 		p.at = time.Now()
 	}

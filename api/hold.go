@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"hongbao/internal/access"
@@ -87,7 +88,7 @@ type placeHoldIn struct {
 
 func (in *placeHoldIn) check(o *object) {
 	scope, name := in.Body.Scope, in.Body.Name
-	switch f := checkHoldName(scope, name, in.server.cfg.Provider.Name()); {
+	switch f := checkHoldName(scope, name, in.server.cfg.Providers.Names()); {
 	case f == nil || o.faulty("scope", "name"):
 	case name == "":
 		o.fault("name", fault{faultRequired, "is required"})
@@ -97,11 +98,11 @@ func (in *placeHoldIn) check(o *object) {
 }
 
 // checkHoldName checks the form of a name; a packet or payment need not exist yet.
-func checkHoldName(scope, name, provider string) *fault {
+func checkHoldName(scope, name string, providers []string) *fault {
 	var ok bool
 	switch payout.HoldScope(scope) {
 	case payout.HoldProvider:
-		ok = name == provider
+		ok = slices.Contains(providers, name)
 	case payout.HoldPacket:
 		ok = packet.ValidID(name)
 	case payout.HoldPayment:

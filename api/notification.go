@@ -16,8 +16,9 @@ var unsignedLog logThrottle
 
 // receiveNotification stores a notification once and answers as the provider expects.
 func receiveNotification(r *request) (answer, error) {
-	provider := r.server.cfg.Provider
-	if r.c.Params("name") != provider.Name() {
+	to, err := r.server.cfg.Providers.Of(r.c.Params("name"))
+	provider, notified := to.(payout.Notified)
+	if err != nil || !notified {
 		return answer{}, refuse(wire.CodeUnauthenticated)
 	}
 	cause := r.storeNotification(provider)
@@ -39,7 +40,7 @@ var errNotVerified = errors.New("notification refused")
 // storeNotification stores a notification. The provider's signature is checked first: an unsigned
 // notification is refused without details, a signed one with the faults of its body. Errors: those of
 // the adapter with errNotVerified, those of the store.
-func (r *request) storeNotification(provider Provider) error {
+func (r *request) storeNotification(provider payout.Notified) error {
 	header := http.Header{}
 	for name, value := range r.c.Request().Header.All() {
 		header.Add(string(name), string(value))
@@ -52,7 +53,7 @@ func (r *request) storeNotification(provider Provider) error {
 		}
 		return fmt.Errorf("%w: %w", errNotVerified, err)
 	}
-	return r.server.cfg.Store.RecordNotification(r.ctx, provider.Adapter(), eventID, orderNo, r.payload)
+	return r.server.cfg.Store.RecordNotification(r.ctx, provider.Limits().Adapter, eventID, orderNo, r.payload)
 }
 
 // notificationFaults returns what is wrong with a signed body that names no order. Unknown

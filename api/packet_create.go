@@ -48,7 +48,7 @@ func createPacket(r *request) (answer, error) {
 	}
 	app := r.caller.app
 	c := &creation{request: r, createRequest: q, packet: q.packet(app.ID, packet.NewID(app.Salt, key), hash, r.server.cfg.SeedKey)}
-	c.packet.ChargeProvider, c.packet.PayoutProvider = r.server.cfg.Provider.Name(), r.server.cfg.Provider.Name()
+	c.packet.ChargeProvider, c.packet.PayoutProvider = r.server.cfg.Providers.Charges().Name(), r.server.cfg.Providers.Payouts().Name()
 	return c.run()
 }
 
@@ -73,7 +73,7 @@ func (c *creation) run() (answer, error) {
 		if err := c.refundable(time.Now()); err != nil {
 			return answer{}, err
 		}
-		if err := c.chooseMethod(c.server.cfg.Provider.Limits(), time.Now()); err != nil {
+		if err := c.chooseMethod(c.server.cfg.Providers.Charges().Limits(), time.Now()); err != nil {
 			return answer{}, err
 		}
 	case err != nil:
@@ -93,7 +93,7 @@ func (c *creation) run() (answer, error) {
 // refundable refuses a packet that may expire when the provider will soon no longer refund its
 // charge. The process clock suffices: the margin is 60 days.
 func (c *creation) refundable(now time.Time) error {
-	limits := c.server.cfg.Provider.Limits()
+	limits := c.server.cfg.Providers.Charges().Limits()
 	most := limits.MaxOpensAhead(time.Duration(c.Life) * time.Second)
 	const day = 24 * time.Hour
 	switch {

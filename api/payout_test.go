@@ -14,6 +14,7 @@ import (
 
 	"hongbao/api"
 	"hongbao/internal/payout"
+	"hongbao/internal/provider"
 	"hongbao/test/wait"
 )
 
@@ -305,7 +306,7 @@ func TestUnsignedFlood(t *testing.T) {
 }
 
 // ownAnswers is a provider with answers of its own to notifications.
-type ownAnswers struct{ api.Provider }
+type ownAnswers struct{ *provider.Sandbox }
 
 func (ownAnswers) AnswerNotification(err error) *payout.NotificationAnswer {
 	if err != nil {
@@ -317,7 +318,7 @@ func (ownAnswers) AnswerNotification(err error) *payout.NotificationAnswer {
 // TestNotificationAnswer: the provider's adapter writes the answer to a notification, accepted or not.
 func TestNotificationAnswer(t *testing.T) {
 	t.Parallel()
-	h := newFixture(t, parts{change: func(c *api.Config) { c.Provider = ownAnswers{c.Provider} }})
+	h := newFixture(t, parts{change: func(c *api.Config) { c.Providers = payout.OnlyProvider(ownAnswers{sandboxOf(c)}) }})
 	const body = `{"event_id":"evt_1","order_no":"p1"}`
 	for want, header := range map[string]map[string]string{
 		"200 OK text/plain success": sign(t, "evt_1", body), `401 Unauthorized application/json {"code":"FAIL"}`: nil,

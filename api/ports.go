@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"net/http"
 	"time"
 
 	"hongbao/internal/access"
@@ -204,19 +203,4 @@ type Store interface {
 	KeyAdministration
 	TicketKeys
 	CampaignStore
-}
-
-// Provider is the interface to the payment provider: sums and returns for the proof, and the
-// verification of notifications.
-type Provider interface {
-	Name() string
-	Adapter() payout.Adapter
-	Limits() payout.Limits
-	Zone() *time.Location // of the days of its statement
-	Totals(ctx context.Context, packetID string) (payout.ProviderTotals, error)
-	Returns(ctx context.Context, kind payout.Kind, packetID, after string) (payout.ReturnPage, error)
-	VerifyNotification(header http.Header, body []byte) (eventID, orderNo string, err error)
-	// AnswerNotification returns the answer that the provider expects to a notification, refused or
-	// not stored with err; nil: the API answers, with a problem document after an error.
-	AnswerNotification(err error) *payout.NotificationAnswer
 }

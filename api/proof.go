@@ -42,17 +42,19 @@ func (s *Server) getProof(ctx context.Context, in *packetIn) (*wire.Proof, error
 
 // evidence is the data of one read of all sources.
 type evidence struct {
+	id        string
 	rec       packet.Record // zero: not written yet
 	ledger    payout.Balances
 	view      *packet.PoolView // nil: not in Redis
 	conflicts staff.ShareConflicts
-	provider  payout.ProviderTotals
+	provider  payout.ProviderTotals // the sum of parts
+	parts     []wire.ProviderPart
 }
 
 // prove reads all sources once. It reads row and ledger before Redis and the provider, so that
 // the latter can only be ahead.
 func (s *Server) prove(ctx context.Context, id string, look int) (wire.Proof, error) {
-	var e evidence
+	e := evidence{id: id, parts: []wire.ProviderPart{}}
 	var err error
 	if e.rec, err = s.row(ctx, id); err != nil && !errors.Is(err, packet.ErrNotFound) {
 		return wire.Proof{}, err
@@ -70,10 +72,10 @@ func (s *Server) prove(ctx context.Context, id string, look int) (wire.Proof, er
 	case err != nil && !errors.Is(err, packet.ErrNotFound):
 		return wire.Proof{}, err
 	}
-	if e.provider, err = s.cfg.Provider.Totals(ctx, id); err != nil {
-		return wire.Proof{}, unavailable(err)
+	if err := s.readProviders(ctx, &e); err != nil {
+		return wire.Proof{}, err
 	}
-	a := proofCheck{server: s, id: id, look: look, evidence: e}
+	a := proofCheck{server: s, look: look, evidence: e}
 	a.promises = promisesOf(e.conflicts, e.ledger.Honours)
 	a.ledger = e.ledger.Own() // the other figures cover the packet's own money only
 	a.proof = a.figures()
@@ -90,7 +92,6 @@ func (s *Server) prove(ctx context.Context, id string, look int) (wire.Proof, er
 type proofCheck struct {
 	evidence
 	server *Server
-	id     string
 	proof  wire.Proof
 
 	promises wire.ProofPromises
@@ -112,7 +113,7 @@ func (a *proofCheck) figures() wire.Proof {
 		PacketID: a.id, Total: by[payout.PostCharge],
 		Paid: a.ledger.Paid(), Owed: of[payout.AccountOwed],
 		Remaining: of[payout.AccountHolding], Refunding: of[payout.AccountRefunding],
-		Refunded: a.ledger.Refunded(), Promises: a.promises,
+		Refunded: a.ledger.Refunded(), Promises: a.promises, ProviderConfirmed: a.confirmed(),
 		Differences: []wire.Difference{},
 	}
 	p.Sources = wire.ProofSources{
@@ -123,7 +124,8 @@ func (a *proofCheck) figures() wire.Proof {
 			Returned: returns(by), Refunded: by[payout.PostRefunded],
 		},
 		Provider: wire.ProviderFigures{Charged: a.provider.Charged, Transferred: a.provider.Transferred,
-			Returned: a.provider.Returned, Refunded: a.provider.Refunded},
+			Returned: a.provider.Returned, Refunded: a.provider.Refunded,
+			Parts: a.parts},
 	}
 	if a.view != nil {
 		p.Sources.Redis = &wire.PoolFigures{Claimed: a.view.ClaimedAmount,

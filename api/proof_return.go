@@ -34,9 +34,12 @@ func (a *proofCheck) explainReturns(ctx context.Context, ahead money.Fen) (bool,
 	}
 	var sum, own money.Fen // own: not counted in flight already
 	for _, kind := range []payout.Kind{payout.KindPayout, payout.KindRefund} {
-		after := ""
+		from, after := a.returning(kind), ""
+		if from == nil {
+			continue
+		}
 		for range returnPages {
-			page, err := a.server.cfg.Provider.Returns(ctx, kind, a.id, after)
+			page, err := from.Returns(ctx, kind, a.id, after)
 			if err != nil {
 				return false, unavailable(err)
 			}

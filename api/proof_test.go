@@ -11,6 +11,7 @@ import (
 	"hongbao/api"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/provider"
 	"hongbao/test/wait"
 )
 
@@ -240,27 +241,27 @@ func TestClosingIsNotCounted(t *testing.T) {
 
 // agedReturns is a provider that lists returns as older than they are.
 type agedReturns struct {
-	api.Provider
+	*provider.Sandbox
 	by time.Duration
 }
 
 func (p *agedReturns) Returns(ctx context.Context, kind payout.Kind, packetID, after string) (payout.ReturnPage, error) {
-	page, err := p.Provider.Returns(ctx, kind, packetID, after)
+	page, err := p.Sandbox.Returns(ctx, kind, packetID, after)
 	page.At = page.At.Add(p.by)
 	return page, err
 }
 
 // foreignReturn is a provider that has given back money under a number that begins as ours do.
-type foreignReturn struct{ api.Provider }
+type foreignReturn struct{ *provider.Sandbox }
 
 func (p foreignReturn) Totals(ctx context.Context, packetID string) (payout.ProviderTotals, error) {
-	totals, err := p.Provider.Totals(ctx, packetID)
+	totals, err := p.Sandbox.Totals(ctx, packetID)
 	totals.Returned += 7
 	return totals, err
 }
 
 func (p foreignReturn) Returns(ctx context.Context, kind payout.Kind, packetID, after string) (payout.ReturnPage, error) {
-	page, err := p.Provider.Returns(ctx, kind, packetID, after)
+	page, err := p.Sandbox.Returns(ctx, kind, packetID, after)
 	page.Lines = append(page.Lines, payout.StatementLine{OrderNo: string(kind) + packetID + "zz", Amount: 7})
 	return page, err
 }
@@ -268,7 +269,7 @@ func (p foreignReturn) Returns(ctx context.Context, kind payout.Kind, packetID, 
 // TestProofOfForeignReturns: a return under a number that is none of ours is a difference.
 func TestProofOfForeignReturns(t *testing.T) {
 	t.Parallel()
-	h := newFixture(t, parts{change: func(c *api.Config) { c.Provider = foreignReturn{c.Provider} }})
+	h := newFixture(t, parts{change: func(c *api.Config) { c.Providers = payout.OnlyProvider(foreignReturn{sandboxOf(c)}) }})
 	id := h.open(h.app, with())
 	if got := (proofFixture{h, id}).proof(h.app, id); got.Balanced || len(got.Differences) != 1 || got.Differences[0].Actual != 7 {
 		t.Errorf("%+v", got)
@@ -281,7 +282,7 @@ func TestProofOfForeignReturns(t *testing.T) {
 func TestProofOfReturns(t *testing.T) {
 	t.Parallel()
 	late := &agedReturns{}
-	h := newFixture(t, parts{change: func(c *api.Config) { late.Provider, c.Provider = c.Provider, late }})
+	h := newFixture(t, parts{change: func(c *api.Config) { late.Sandbox, c.Providers = sandboxOf(c), payout.OnlyProvider(late) }})
 	back := func(h *fixture, paymentID string) func() bool {
 		return func() bool {
 			return h.sandbox.Query(h.t.Context(), payout.OpTransfer, payout.OrderNo(paymentID, 1)).Kind == payout.ObsReturned

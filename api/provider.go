@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"net/http"
+	"slices"
 
 	"hongbao/internal/packet"
 	"hongbao/internal/staff"
@@ -14,15 +15,22 @@ func (s *Server) renderProvider(p staff.ProviderState) wire.PaymentProvider {
 	if h := p.Hold; h != nil {
 		out.Hold = &wire.ProviderHold{By: h.By, Role: h.Role, Reason: h.Reason, Since: wire.At(h.Since)}
 	}
-	if rate := s.cfg.ProviderRate; rate > 0 {
+	if rate := s.cfg.Rates[p.Name]; rate > 0 {
 		out.RatePerSecond = &rate
 	}
 	return out
 }
 
 func (s *Server) listProviders(ctx context.Context, _ *struct{}) (*wire.List[wire.PaymentProvider], error) {
-	state, err := s.cfg.Store.ProviderState(ctx, s.cfg.Provider.Name())
-	return &wire.List[wire.PaymentProvider]{Items: []wire.PaymentProvider{s.renderProvider(state)}}, err
+	out := &wire.List[wire.PaymentProvider]{}
+	for _, name := range s.cfg.Providers.Names() {
+		state, err := s.cfg.Store.ProviderState(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		out.Items = append(out.Items, s.renderProvider(state))
+	}
+	return out, nil
 }
 
 type providerIn struct {
@@ -34,7 +42,7 @@ type providerIn struct {
 // holdProvider places or releases a hold.
 func holdProvider(hold bool) operation[providerIn, stored[wire.PaymentProvider]] {
 	return func(s *Server, ctx context.Context, in *providerIn) (*stored[wire.PaymentProvider], error) {
-		if in.Name != s.cfg.Provider.Name() {
+		if !slices.Contains(s.cfg.Providers.Names(), in.Name) {
 			return nil, packet.ErrNotFound
 		}
 		return storedAs[wire.PaymentProvider](s.cfg.Store.HoldProvider(ctx, in.Write, in.Name, hold,

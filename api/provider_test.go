@@ -37,7 +37,7 @@ func (h *fixture) providerState(who owner) providerBody {
 // sent after the answer.
 func TestProviderHold(t *testing.T) {
 	t.Parallel()
-	h := newFixture(t, parts{change: func(c *api.Config) { c.ProviderRate = 100 }})
+	h := newFixture(t, parts{change: func(c *api.Config) { c.Rates = map[string]int64{"sandbox": 100} }})
 	if p := h.providerState(h.auditor); p.Held || p.Hold != nil || p.ReleasedAt != nil || p.Rate == nil || *p.Rate != 100 {
 		t.Errorf("at first: %+v", p)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"time"
 
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
@@ -41,20 +42,39 @@ type reconcileIn struct {
 }
 
 func (in *reconcileIn) check(o *object) {
-	p, now := in.server.cfg.Provider, in.now()
-	if payout.Day(in.Body.Date) > payout.DayOf(now, p.Zone()) {
+	name, _ := in.server.statement()
+	in.Body.Provider = cmp.Or(in.Body.Provider, name)
+	zone, err := in.server.zoneOf(in.Body.Provider)
+	if err != nil {
+		o.fault("provider", fault{faultEnum, "is not a provider with statements"})
+		return
+	}
+	if payout.Day(in.Body.Date) > payout.DayOf(in.now(), zone) {
 		o.fault("date", fault{faultRange, "must not be after today in the time zone of the provider's statement"})
 	}
-	if in.Body.Provider = cmp.Or(in.Body.Provider, p.Name()); in.Body.Provider != p.Name() {
-		o.fault("provider", fault{faultEnum, "is not a provider"})
+}
+
+// zoneOf returns the time zone of a provider's statement. Errors: payout.ErrProviderMissing.
+func (s *Server) zoneOf(name string) (*time.Location, error) {
+	p, err := s.cfg.Providers.Of(name)
+	if err != nil {
+		return nil, err
 	}
+	if stated, is := p.(payout.Stated); is {
+		return stated.Zone(), nil
+	}
+	return nil, fmt.Errorf("statements of %q: %w", name, payout.ErrProviderMissing)
 }
 
 // startReconciliation records the request; the worker carries it out.
 func (s *Server) startReconciliation(ctx context.Context, in *reconcileIn) (*stored[wire.Reconciliation], error) {
 	day := payout.Day(in.Body.Date)
 	if day == "" { // not stored with the key: the default changes every day
-		day = payout.DayOf(in.now(), s.cfg.Provider.Zone())
+		zone, err := s.zoneOf(in.Body.Provider)
+		if err != nil {
+			return nil, err
+		}
+		day = payout.DayOf(in.now(), zone)
 	}
 	return storedAs[wire.Reconciliation](s.cfg.Store.RequestReconciliation(ctx, in.Write, in.Body.Provider, day,
 		func(one staff.Reconciliation) (int, []byte) { return accepted(s.renderReconciliation(one)) }))

@@ -72,7 +72,7 @@ func (holdsPage) Scopes() []string { return holdScopes }
 func (holdsPage) Kinds() []string { return holdKinds }
 
 // holdKinds are the kinds of stored holds.
-var holdKinds = []string{"staff", "recovery", "second_success", "still_moves", "charge_returned"}
+var holdKinds = []string{"staff", "recovery", "second_success", "still_moves", "charge_returned", "other_account"}
 
 // With is the query of the same list with another value of Active.
 func (p holdsPage) With(active string) string {

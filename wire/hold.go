@@ -9,7 +9,7 @@ type StaffHold struct {
 	ID     string `json:"id" doc:"The id." example:"h12"`
 	Scope  string `json:"scope" enum:"all,provider,packet,payment" doc:"To what it applies."`
 	Name   string `json:"name" doc:"The provider, packet or payment that is held; empty for all." example:"sandbox"`
-	Kind   string `json:"kind" enum:"staff,recovery,second_success,still_moves,charge_returned" doc:"Why it was placed: by staff; by the recovery of a restored MySQL; because a cancelled payout has reached its recipient; because the provider has forgotten a cancelled payout that was in progress again; because the charge of a packet was returned to its sender."`
+	Kind   string `json:"kind" enum:"staff,recovery,second_success,still_moves,charge_returned,other_account" doc:"Why it was placed: by staff; by the recovery of a restored MySQL; because a cancelled payout has reached its recipient; because the provider has forgotten a cancelled payout that was in progress again; because the charge of a packet was returned to its sender; because a process was started with another account of the provider."`
 	Reason string `json:"reason" doc:"The reason, as text for people." example:"statement of yesterday does not match"`
 	By     string `json:"by" doc:"The owner of the key that placed it, or recover or ledger." example:"li.na"`
 	Role   string `json:"role" enum:"finance,ops,system" doc:"The role of the key; system without a key."`
@@ -68,7 +68,7 @@ type NewHold struct {
 type BulkHoldFilter struct {
 	Scope string   `json:"scope,omitempty" enum:"packet,payment" doc:"Holds of this scope; by default both."`
 	Name  string   `json:"name,omitempty" check:"code" doc:"Holds of this packet or payment."`
-	Kind  string   `json:"kind,omitempty" enum:"staff,recovery,second_success,still_moves,charge_returned" doc:"Holds of this kind." example:"recovery"`
+	Kind  string   `json:"kind,omitempty" enum:"staff,recovery,second_success,still_moves,charge_returned,other_account" doc:"Holds of this kind." example:"recovery"`
 	IDs   []string `json:"hold_ids,omitempty" nullable:"false" maxItems:"200" check:"hold" alone:"true" doc:"Exactly these holds; no other member is then allowed."`
 }
 

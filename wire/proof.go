@@ -15,6 +15,8 @@ type Proof struct {
 	Refunded  money.Fen `json:"refunded" doc:"Refunded to the sender, or returned with the charge."`
 	Balanced  bool      `json:"balanced" doc:"true: the ledger adds up to total, and Redis and the provider agree with it; differences is empty."`
 	InFlight  money.Fen `json:"in_flight" doc:"What running steps explain: claims in Redis that are not recorded yet, money that the provider moved for payments without an answer, and returned amounts that are recent or being queried."`
+	// Not part of balanced: our record alone proves nothing about the provider.
+	ProviderConfirmed bool `json:"provider_confirmed" doc:"true: every provider's figures are its own sums; false: some are our record of its answers." example:"true"`
 
 	Promises    ProofPromises `json:"promises" doc:"Share conflicts: acknowledged claims that could not be recorded. They are not money of the packet and count in no other figure."`
 	Sources     ProofSources  `json:"sources" doc:"The figures of each source."`
@@ -67,6 +69,28 @@ type ProviderFigures struct {
 	Transferred money.Fen `json:"transferred" doc:"Paid to recipients." example:"1288"`
 	Returned    money.Fen `json:"returned" doc:"Returned transfers, refunds and charges."`
 	Refunded    money.Fen `json:"refunded" doc:"Refunded to the sender."`
+
+	Parts []ProviderPart `json:"parts" nullable:"false" doc:"The same by provider: that of the charge, then that of the payouts if it is another one."`
+}
+
+// ProviderSource says where the figures of a provider are from.
+type ProviderSource string
+
+// The sources.
+const (
+	ProviderLive   ProviderSource = "live"   // the provider's own sums
+	ProviderOrders ProviderSource = "orders" // our record of its answers about each order
+)
+
+// ProviderPart are the movements of a packet at one provider.
+type ProviderPart struct {
+	Provider    string         `json:"provider" doc:"The provider." example:"sandbox"`
+	Source      ProviderSource `json:"source" enum:"live,orders" doc:"live: the provider's own sums; orders: our record of its answers about each order, for a provider without sums." example:"live"`
+	AsOf        Time           `json:"as_of" doc:"When the figures were read."`
+	Charged     money.Fen      `json:"charged" doc:"Charged to the sender." example:"10000"`
+	Transferred money.Fen      `json:"transferred" doc:"Paid to recipients." example:"1288"`
+	Returned    money.Fen      `json:"returned" doc:"Returned transfers, refunds and charges."`
+	Refunded    money.Fen      `json:"refunded" doc:"Refunded to the sender."`
 }
 
 // Difference is a difference that no running step explains.

@@ -34,7 +34,10 @@ func (w *Worker) closeDays(ctx context.Context) error {
 
 // closeOnce closes what can be closed now.
 func (r *Reconcile) closeOnce(ctx context.Context) error {
-	provider := r.Steps.Provider
+	provider := r.Steps.Providers.Closing()
+	if provider == nil {
+		return nil
+	}
 	for more := true; more; {
 		var err error
 		if more, err = r.Closes.SaveLedgerSums(ctx, provider.Zone()); err != nil {

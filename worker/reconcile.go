@@ -77,7 +77,7 @@ func (w *Worker) reconcile(ctx context.Context) error {
 	for {
 		wait := requestPollEvery
 		if time.Since(scheduled) >= scheduleEvery {
-			err := schedule(ctx, r.Steps.Provider.Name(), r.Steps.Provider.Zone(), r.Hour, r.Minute)
+			err := r.scheduleAll(ctx, schedule)
 			if err == nil {
 				schedule, scheduled = w.cfg.Starter.keepSchedule, time.Now()
 			} else if ctx.Err() == nil {
@@ -104,6 +104,16 @@ func (w *Worker) reconcile(ctx context.Context) error {
 	}
 }
 
+// scheduleAll sets the schedule of every provider with statements.
+func (r *Reconcile) scheduleAll(ctx context.Context, set func(context.Context, string, *time.Location, int, int) error) error {
+	for _, p := range r.Steps.Providers.Stated() {
+		if err := set(ctx, p.Name(), p.Zone(), r.Hour, r.Minute); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // repeatReconciliations requests the days again whose statement could not be read.
 func (w *Worker) repeatReconciliations(ctx context.Context) error {
 	r := w.cfg.Reconcile
@@ -111,14 +121,15 @@ func (w *Worker) repeatReconciliations(ctx context.Context) error {
 		return nil
 	}
 	for pause.For(ctx, scheduleEvery) {
-		provider := r.Steps.Provider.Name()
-		asked, err := r.Store.RetryReconciliations(ctx, provider)
-		if asked > 0 {
-			w.cfg.Logger.InfoContext(ctx, "Retrying days that could not be reconciled.", slog.String("provider", provider),
-				slog.Int("days", asked))
-		}
-		if err != nil && ctx.Err() == nil {
-			w.cfg.Logger.WarnContext(ctx, "Failed reconciliations not requested again; retrying.", slog.Any("error", err))
+		for _, p := range r.Steps.Providers.Stated() {
+			asked, err := r.Store.RetryReconciliations(ctx, p.Name())
+			if asked > 0 {
+				w.cfg.Logger.InfoContext(ctx, "Retrying days that could not be reconciled.", slog.String("provider", p.Name()),
+					slog.Int("days", asked))
+			}
+			if err != nil && ctx.Err() == nil {
+				w.cfg.Logger.WarnContext(ctx, "Failed reconciliations not requested again; retrying.", slog.Any("error", err))
+			}
 		}
 	}
 	return nil
@@ -199,7 +210,7 @@ func dailySchedule(provider string, zone *time.Location, hour, minute int) clien
 			Hour: []client.ScheduleRange{{Start: hour}}, Minute: []client.ScheduleRange{{Start: minute}},
 			Comment: "reconcile the day before with the statement of " + provider}}},
 		Action: &client.ScheduleWorkflowAction{
-			ID: id, Workflow: workflows.DailyReconcileWorkflow, TaskQueue: workflows.TaskQueue,
+			ID: id, Workflow: workflows.DailyReconcileWorkflow, Args: []any{provider}, TaskQueue: workflows.TaskQueue,
 			TypedSearchAttributes: temporal.NewSearchAttributes(workflows.AttrProvider.ValueSet(provider)),
 			StaticSummary:         workflows.DailyReconcileSummary(provider),
 		},

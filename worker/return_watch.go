@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"hongbao/activities"
 	"hongbao/internal/pause"
 	"hongbao/internal/payout"
@@ -42,18 +44,27 @@ const (
 // the same. So a line that is listed late, before the position, is left to the reconciliation.
 type returnWatcher struct {
 	book   ReturnStore
-	from   activities.Statements
+	from   payout.Stated
 	logger *slog.Logger
 	every  time.Duration
 	failed bool // at the last turn: logged once
 }
 
-// watchReturns takes turns with the other workers until ctx ends.
+// watchReturns searches the statements of every provider until ctx ends.
 func (w *Worker) watchReturns(ctx context.Context) error {
 	if w.cfg.Returns == nil || w.cfg.Reconcile == nil {
 		return nil
 	}
-	watcher := &returnWatcher{book: w.cfg.Returns, from: w.cfg.Reconcile.Steps.Provider, logger: w.cfg.Logger, every: w.cfg.ReturnsEvery}
+	var group errgroup.Group
+	for _, p := range w.cfg.Reconcile.Steps.Providers.Stated() {
+		group.Go(func() error { return w.watchReturnsOf(ctx, p) })
+	}
+	return group.Wait()
+}
+
+// watchReturnsOf takes turns with the other workers until ctx ends.
+func (w *Worker) watchReturnsOf(ctx context.Context, from payout.Stated) error {
+	watcher := &returnWatcher{book: w.cfg.Returns, from: from, logger: w.cfg.Logger, every: w.cfg.ReturnsEvery}
 	if watcher.every == 0 {
 		watcher.every = returnsEvery
 	}
@@ -70,7 +81,7 @@ func (w *Worker) watchReturns(ctx context.Context) error {
 
 // turn reads from where the last turn ended, unless another worker is reading.
 func (r *returnWatcher) turn(ctx context.Context) error {
-	at, mine, err := r.book.TakeReturnWatchTurn(ctx, r.from.Adapter(), r.every)
+	at, mine, err := r.book.TakeReturnWatchTurn(ctx, r.from.Limits().Adapter, r.every)
 	if err != nil || !mine {
 		return err
 	}

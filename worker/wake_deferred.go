@@ -34,6 +34,14 @@ func (w *Worker) wakeDeferred(ctx context.Context, provider string) error {
 	if w.cfg.Holds == nil {
 		return nil
 	}
+	var group errgroup.Group
+	for _, name := range w.cfg.Payments.Providers.Names() {
+		group.Go(func() error { return w.wakeReleased(ctx, name) })
+	}
+	return group.Wait()
+}
+
+func (w *Worker) wakeReleased(ctx context.Context, provider string) error {
 	var seen time.Time
 	for pause.For(ctx, wakeEvery) {
 		if seen.IsZero() {

@@ -65,7 +65,8 @@ func reconcileNote(ctx workflow.Context, what string) workflow.Context {
 // differences that a query can settle are queried, the rest become breaks. A restarted run
 // continues the same reconciliation; it fails if the statement cannot be read.
 func Reconcile(ctx workflow.Context, in ReconcileInput) error {
-	r, err := step[staff.Reconciliation](reconcileNote(ctx, "begin"), reconciliations.BeginReconciliation, in.ID, in.Day)
+	r, err := step[staff.Reconciliation](reconcileNote(ctx, "begin"), reconciliations.BeginReconciliation, in.ID,
+		in.Provider, in.Day)
 	if err != nil || r.Status != staff.ReconciliationRunning {
 		return err
 	}
@@ -138,12 +139,13 @@ func readStatement(ctx workflow.Context, r staff.Reconciliation, day payout.Day)
 // scheduledAt is the scheduled start time of a run.
 var scheduledAt = temporal.NewSearchAttributeKeyTime("TemporalScheduledStartTime")
 
-// DailyReconcile requests the reconciliation of the day before its scheduled time, however late
-// it runs. The schedule starts it.
-func DailyReconcile(ctx workflow.Context) (payout.Day, error) {
+// DailyReconcile requests the reconciliation of a provider's day before its scheduled time, however
+// late it runs. The schedule starts it.
+func DailyReconcile(ctx workflow.Context, provider string) (payout.Day, error) {
 	at, ok := workflow.GetTypedSearchAttributes(ctx).GetTime(scheduledAt)
 	if !ok {
 		at = workflow.Now(ctx)
 	}
-	return step[payout.Day](reconcileNote(ctx, "request the reconciliation of the day before"), reconciliations.RequestReconciliation, at)
+	return step[payout.Day](reconcileNote(ctx, "request the reconciliation of the day before"), reconciliations.RequestReconciliation,
+		provider, at)
 }

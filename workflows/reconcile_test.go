@@ -17,12 +17,15 @@ import (
 // silent is a provider whose statement cannot be read, and the store that records the failure.
 type silent struct {
 	activities.ReconciliationStore
+	payout.Provider
 	asked int
 	why   string
 }
 
-func (*silent) Name() string              { return "sandbox" }
-func (s *silent) Adapter() payout.Adapter { return payout.Adapter{Provider: s.Name()} }
+func (*silent) Name() string { return "sandbox" }
+func (s *silent) Limits() payout.Limits {
+	return payout.Limits{Adapter: payout.Adapter{Provider: s.Name()}}
+}
 
 func (*silent) Zone() *time.Location { return time.UTC }
 
@@ -46,7 +49,7 @@ func TestReconcileReportsWhyItFailed(t *testing.T) {
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(quiet())
 	env, s := suite.NewTestWorkflowEnvironment(), new(silent)
-	env.RegisterActivity(&activities.Reconciliations{Store: s, Provider: s})
+	env.RegisterActivity(&activities.Reconciliations{Store: s, Providers: payout.OnlyProvider(s)})
 	env.ExecuteWorkflow(Reconcile, ReconcileInput{ID: "s1", Provider: s.Name(), Day: "2026-02-17"})
 	var failed *temporal.ApplicationError
 	if err := env.GetWorkflowError(); !errors.As(err, &failed) {

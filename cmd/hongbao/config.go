@@ -154,6 +154,11 @@ func gatherConfig(cmd *cobra.Command, command string, env environment) (c config
 			wrong[s.flag] = err
 		}
 	}
+	for _, s := range settingsOf(command) {
+		if c.values[s.unless] != "" && errors.Is(wrong[s.flag], errMissing) {
+			delete(wrong, s.flag)
+		}
+	}
 	return c, wrong, env.unknown()
 }
 
@@ -210,10 +215,9 @@ func (c config) contradictions() error {
 			problems = errors.Join(problems, fmt.Errorf("%w: %s and %s are both %q", errContradiction, a.name(), b.name(), x))
 		}
 	}
-	if c.values["crash-points"] != "" && !isLoopbackURL(c.values["provider-url"]) {
-		problems = errors.Join(problems,
-			fmt.Errorf("%w: HONGBAO_CRASH_POINTS (--crash-points) lets tests kill this process and needs a provider on this machine: unset "+
-				"it, or set HONGBAO_PROVIDER_URL (--provider-url) to a loopback address", errContradiction))
+	if c.values["crash-points"] != "" && c.values["providers-file"] == "" && !isLoopbackURL(c.values["provider-url"]) {
+		problems = errors.Join(problems, fmt.Errorf("%w, or set HONGBAO_PROVIDER_URL (--provider-url) to a loopback address",
+			errFailpointProvider))
 	}
 	problems = errors.Join(problems, c.temporalContradictions())
 	if url, asked := c.values["risk-url"]; asked && (url == "") != (c.values["risk-key"] == "") {

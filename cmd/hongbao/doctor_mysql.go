@@ -16,12 +16,6 @@ import (
 	"hongbao/migrations"
 )
 
-// providerName is the only provider, and providerKind its adapter.
-const (
-	providerName = "sandbox"
-	providerKind = "sandbox"
-)
-
 // checkMySQL checks MySQL, its schema, and the work that its rows show as due.
 func (d *doctor) checkMySQL(ctx context.Context) {
 	if !d.configured("mysql", "mysql-dsn") {
@@ -51,7 +45,7 @@ func (d *doctor) checkMySQL(ctx context.Context) {
 		return
 	}
 	d.checkSeedKey(ctx, reports)
-	d.checkAccount(ctx, db)
+	d.checkAccounts(ctx, db)
 	v := observe.HealthSnapshot{Repairs: map[string]int64{}, HeldProviders: map[string]time.Time{}}
 	if err := report.NewHealthReader(reports).Read(ctx, &v); err != nil {
 		d.add("backlogs", verdictWrong, "Check MySQL.", "The backlogs could not be read: %v", err)
@@ -148,21 +142,28 @@ func (d *doctor) checkSeedKey(ctx context.Context, reports *report.Source) {
 	d.ok("seed key", "The key decrypts the seed of the newest packet.")
 }
 
-// checkAccount checks that the payments in MySQL belong to the configured provider account.
-func (d *doctor) checkAccount(ctx context.Context, db *store.Store) {
-	if !d.configured("provider account", "provider-account") {
+// checkAccounts checks that the payments in MySQL belong to the configured provider accounts.
+func (d *doctor) checkAccounts(ctx context.Context, db *store.Store) {
+	pays := d.openProviders("provider account")
+	if pays == nil {
 		return
 	}
-	kept, err := db.ProviderAccount(ctx, providerName)
-	acts := payout.Adapter{Provider: providerName, Account: d.config.text("provider-account")}
+	defer pays.Close()
+	for _, p := range pays.All() {
+		d.checkAccount(ctx, db, p.Limits().Adapter)
+	}
+}
+
+func (d *doctor) checkAccount(ctx context.Context, db *store.Store, acts payout.Adapter) {
+	kept, err := db.ProviderAccount(ctx, acts.Provider)
 	switch {
 	case err != nil:
 		d.add("provider account", verdictWrong, "Check MySQL.", "The account of its payments could not be read: %v", err)
 	case kept == (payout.Adapter{}):
 		d.ok("provider account", "The first start of a worker or API will store %s.", acts)
 	case kept != acts:
-		d.add("provider account", verdictWrong, "Correct HONGBAO_PROVIDER_ACCOUNT, HONGBAO_PROVIDER_URL and HONGBAO_PROVIDER_KEY "+
-			"(docs/runbook.md#provider-account). Until then no process starts.", "MySQL holds the payments of %s, the settings name %s.",
+		d.add("provider account", verdictWrong, "Correct HONGBAO_PROVIDER_ACCOUNT, HONGBAO_PROVIDER_URL and HONGBAO_PROVIDER_KEY, or HONGBAO_PROVIDERS_FILE "+
+			"(docs/runbook.md#provider-account). Then release its hold.", "MySQL holds the payments of %s, the settings name %s.",
 			kept, acts)
 	default:
 		d.ok("provider account", "MySQL holds the payments of %s, as configured.", kept)

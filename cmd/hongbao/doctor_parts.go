@@ -13,9 +13,8 @@ import (
 
 	"hongbao/internal/health"
 	"hongbao/internal/observe"
-	"hongbao/internal/packet"
+	"hongbao/internal/payout"
 	"hongbao/internal/pool"
-	"hongbao/internal/provider"
 	"hongbao/wire"
 )
 
@@ -126,25 +125,39 @@ func (d *doctor) checkRedisServer(s pool.ServerReport) {
 
 // checkProvider checks the payment provider by a query that moves no money.
 func (d *doctor) checkProvider(ctx context.Context) {
-	if !d.configured("provider", "provider-url", "provider-account", "provider-key") {
+	pays := d.openProviders("provider")
+	if pays == nil {
 		return
 	}
-	address := d.config.text("provider-url")
-	sandbox := d.config.sandbox()
-	sandbox.Timeout = d.timeout
-	pay, err := provider.NewSandbox(sandbox)
+	defer pays.Close()
+	for _, a := range pays.adapters {
+		address := pays.entries[a.Name()].URL
+		checked, is := a.(payout.Checked)
+		if !is {
+			d.ok("provider", "%s at %s has no harmless call; it was not called.", a.Name(), address)
+			continue
+		}
+		if err := checked.Check(ctx); err != nil {
+			d.add("provider", verdictWrong, "Status 401: correct HONGBAO_PROVIDER_KEY or HONGBAO_PROVIDER_ACCOUNT, or those of "+
+				"HONGBAO_PROVIDERS_FILE. No answer: check that it runs and that its URL is right. Payments wait until it answers.",
+				"The provider %s at %s gives no usable answer: %v", a.Name(), address, err)
+			continue
+		}
+		d.ok("provider", "%s at %s answers.", a.Name(), address)
+	}
+}
+
+// openProviders opens the configured providers. Without usable settings it adds a finding and returns nil.
+func (d *doctor) openProviders(check string) *providers {
+	if !d.configured(check, "providers-file", "charge-provider", "payout-provider", "provider-url", "provider-account", "provider-key") {
+		return nil
+	}
+	pays, err := d.config.openProviders(d.timeout)
 	if err != nil {
-		d.add("provider", verdictWrong, "Correct HONGBAO_PROVIDER_URL and HONGBAO_PROVIDER_KEY.", "%v", err)
-		return
+		d.add(check, verdictWrong, "Correct the settings of the providers (docs/providers.md). Until then no process starts.", "%v", err)
+		return nil
 	}
-	defer pay.Close()
-	if _, err := pay.Totals(ctx, strings.Repeat("0", packet.IDLen)); err != nil {
-		d.add("provider", verdictWrong, "Status 401: correct HONGBAO_PROVIDER_KEY or HONGBAO_PROVIDER_ACCOUNT. No answer: check that it "+
-			"runs and that HONGBAO_PROVIDER_URL is right. Payments wait until it answers.",
-			"The provider at %s gives no usable answer: %v", address, err)
-		return
-	}
-	d.ok("provider", "%s at %s answers.", pay.Name(), address)
+	return pays
 }
 
 // checkAPI checks the API by /readyz of its staff listener.

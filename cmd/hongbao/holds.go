@@ -48,7 +48,8 @@ func holdsList() command {
 }
 
 // holdKinds are the kinds of stored holds.
-var holdKinds = []payout.HoldKind{payout.HoldStaff, payout.HoldRecovery, payout.HoldSecondSuccess, payout.HoldChargeReturned}
+var holdKinds = []payout.HoldKind{payout.HoldStaff, payout.HoldRecovery, payout.HoldSecondSuccess, payout.HoldChargeReturned,
+	payout.HoldOtherAccount}
 
 func holdsShow() command {
 	return command{

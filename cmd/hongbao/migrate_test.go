@@ -205,8 +205,8 @@ func TestOtherBuild(t *testing.T) {
 	defer func() { _ = db.Close() }()
 	keys := redis.NewClient(&redis.Options{Addr: r.redis})
 	defer func() { _ = keys.Close() }()
-	acts := payout.Adapter{Provider: providerName, Account: provider.SandboxAccount}
-	if err := r.db.BindProvider(t.Context(), providerKind, acts); err != nil {
+	acts := payout.Adapter{Provider: kindSandbox, Account: provider.SandboxAccount}
+	if err := r.db.BindProvider(t.Context(), kindSandbox, acts); err != nil {
 		t.Fatal(err) // as the first start does
 	}
 	exec := func(statement string) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"hongbao/internal/provider"
 	"hongbao/internal/provider/sandbox"
 )
 
@@ -28,10 +27,4 @@ func runProvider(ctx context.Context, t *call) error {
 		return err
 	}
 	return errors.Join(server.Serve(ctx), server.Close())
-}
-
-// sandbox returns the settings of the connection to the payment provider.
-func (c config) sandbox() provider.SandboxConfig {
-	return provider.SandboxConfig{BaseURL: c.text("provider-url"), APIKey: c.secret("provider-key").Reveal(),
-		Account: c.text("provider-account")}
 }

@@ -1,80 +1,93 @@
 package main
 
 import (
-	"context"
 	"log/slog"
-	"strconv"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"hongbao/internal/devstack/stacktest"
 	"hongbao/internal/payout"
 	"hongbao/internal/store"
-	"hongbao/test/harness"
 )
 
-// TestStartWithAnotherAccount: the payments in MySQL are of one account at the provider. A
-// process with another one does not start, names the setting and changes nothing.
-func TestStartWithAnotherAccount(t *testing.T) {
-	dsn := stacktest.MariaDB(t)
-	stacktest.Migrate(t, dsn)
-	db, err := store.Open(store.Config{DSN: dsn})
+// openedProviders is a sandbox with an account.
+func openedProviders(t *testing.T, account string) *providers {
+	t.Helper()
+	c := config{command: cmdRecover, values: map[string]string{"providers-file": "", "charge-provider": "", "payout-provider": "",
+		"provider-url": "http://127.0.0.1:1", "provider-key": "k", "provider-account": account}}
+	pays, err := c.openProviders(0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = db.Close() }()
-	kept := payout.Adapter{Provider: "sandbox", Account: "1900007291"}
-	if err := db.BindProvider(t.Context(), providerKind, kept); err != nil {
-		t.Fatal(err)
-	}
-	env := []string{"HONGBAO_MYSQL_DSN=" + dsn, "HONGBAO_REDIS_ADDR=" + stacktest.Redis(t), "HONGBAO_LANES=" + strconv.Itoa(harness.Lanes),
-		"HONGBAO_TEMPORAL_ADDRESS=127.0.0.1:1", "HONGBAO_PROVIDER_URL=http://127.0.0.1:1", "HONGBAO_PROVIDER_KEY=k",
-		"HONGBAO_SEED_KEY=" + strings.Repeat("0f", 32), "HONGBAO_SESSION_KEY=" + strings.Repeat("5e", 32),
-		"HONGBAO_SANDBOX_WEBHOOK_SECRET=whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="}
-	for _, account := range []string{"", "HONGBAO_PROVIDER_ACCOUNT=1900007292"} { // the default is another one too
-		for command, own := range map[string][]string{"worker": nil, "recover --by ann": nil,
-			"api": {"HONGBAO_API_LISTEN=" + freeAddress(t), "HONGBAO_STAFF_LISTEN=" + freeAddress(t)}} {
-			var log logBuffer
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // one that starts would run on
-			defer cancel()
-			environ := append(append([]string{account}, env...), own...)
-			code := execute(ctx, strings.Fields(command), environ, &log, &log)
-			if code != exitUsage || ctx.Err() != nil {
-				t.Errorf("%s: exit code %d, %s", command, code, log.String())
-			}
-			for _, says := range []string{"HONGBAO_PROVIDER_ACCOUNT", kept.String(), "docs/runbook.md#provider-account"} {
-				if !strings.Contains(log.String(), says) {
-					t.Errorf("%s does not say %q: %s", command, says, log.String())
-				}
-			}
-		}
-	}
-	if now, err := db.ProviderAccount(t.Context(), providerName); err != nil || now != kept {
-		t.Errorf("%v, %v", now, err)
-	}
+	t.Cleanup(pays.Close)
+	return pays
 }
 
-// TestFirstStartKeepsTheAccount: the account of the first start is kept, and the same again is
-// taken. A MySQL that is away keeps nobody from starting: grabs need none.
-func TestFirstStartKeepsTheAccount(t *testing.T) {
+// TestStartWithAnotherAccount: the payments in MySQL are of one account at the provider. A process with
+// another one starts, the provider is held once, and the bound account stays.
+func TestStartWithAnotherAccount(t *testing.T) {
 	dsn := stacktest.MariaDB(t)
 	stacktest.Migrate(t, dsn)
-	acts := payout.Adapter{Provider: "sandbox", Account: "1900007291"}
 	var log logBuffer
-	for range 2 {
-		db, err := openForProvider(t.Context(), store.Config{DSN: dsn}, acts, slog.New(slog.NewTextHandler(&log, nil)))
+	for _, account := range []string{"1900007291", "1900007292", "1900007292"} {
+		db, err := openForProviders(t.Context(), store.Config{DSN: dsn}, openedProviders(t, account), slog.New(slog.NewTextHandler(&log, nil)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if kept, err := db.ProviderAccount(t.Context(), providerName); err != nil || kept != acts {
+		state, err := db.ProviderState(t.Context(), kindSandbox)
+		if held := state.Hold != nil && state.Hold.Kind == payout.HoldOtherAccount; err != nil || held != (account != "1900007291") {
+			t.Errorf("%s: %+v, %v", account, state.Hold, err)
+		}
+		if kept, err := db.ProviderAccount(t.Context(), kindSandbox); err != nil || kept.Account != "1900007291" {
 			t.Errorf("%v, %v", kept, err)
 		}
 		_ = db.Close()
 	}
-	db, err := openForProvider(t.Context(), store.Config{DSN: "u:p@tcp(127.0.0.1:1)/x"}, acts, slog.New(slog.NewTextHandler(&log, nil)))
+	if !strings.Contains(log.String(), "docs/runbook.md#provider-account") {
+		t.Errorf("not logged: %s", log.String())
+	}
+	db, err := openForProviders(t.Context(), store.Config{DSN: "u:p@tcp(127.0.0.1:1)/x"}, openedProviders(t, "1"),
+		slog.New(slog.NewTextHandler(&log, nil)))
 	if err != nil || !strings.Contains(log.String(), "The provider account could not be compared") {
 		t.Errorf("%v, %s", err, log.String())
 	}
 	_ = db.Close()
 }
+
+// TestProvidersFile: providers of a file, with their defaults, and what is wrong with it by its key.
+func TestProvidersFile(t *testing.T) {
+	const one, two = `{"name":"a","kind":"sandbox","url":"http://127.0.0.1:1","account":"1","key":"k1","webhook_secret":"` + fileSecret + `"}`,
+		`{"name":"b","kind":"sandbox","url":"http://127.0.0.1:2","account":"2","key":"k2","webhook_secret":"` + fileSecret + `","rate":9}`
+	open := func(text, charge, payouts string) (*providers, error) {
+		name := filepath.Join(t.TempDir(), "providers.json")
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c := config{command: cmdRecover, values: map[string]string{"providers-file": name, "charge-provider": charge, "payout-provider": payouts}}
+		return c.openProviders(0)
+	}
+	both := `{"providers":[` + two + `,` + one + `]}`
+	p, err := open(both, "a", "b")
+	if err != nil || p.Charges().Name() != "a" || p.Payouts().Name() != "b" || p.Payouts().Limits().Adapter.Account != "2" ||
+		p.rates()["b"] != 9 {
+		t.Errorf("%+v, %v", p, err)
+	}
+	for says, in := range map[string][3]string{
+		"HONGBAO_CHARGE_PROVIDER (--charge-provider) is required": {both, "", "a"},
+		`is none of a, b: "c"`:           {both, "a", "c"},
+		"unknown member colour":          {`{"providers":[` + strings.Replace(one, `"key"`, `"colour":1,"key"`, 1) + `]}`, "", ""},
+		"member rate":                    {`{"providers":[` + strings.Replace(two, "9", "-9", 1) + `]}`, "", ""},
+		"member kind is none of sandbox": {`{"providers":[` + strings.Replace(one, `"kind":"sandbox"`, `"kind":"x"`, 1) + `]}`, "", ""},
+		"member key or key_file":         {`{"providers":[` + strings.Replace(one, `"key":"k1",`, "", 1) + `]}`, "", ""},
+		"is draining":                    {`{"providers":[` + strings.Replace(one, `"key"`, `"draining":true,"key"`, 1) + `]}`, "", ""},
+		"configured twice":               {`{"providers":[` + one + `,` + one + `]}`, "a", "a"},
+	} {
+		if _, err := open(in[0], in[1], in[2]); err == nil || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "k1") {
+			t.Errorf("%s: %v", says, err)
+		}
+	}
+}
+
+const fileSecret = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="

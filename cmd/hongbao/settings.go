@@ -23,6 +23,7 @@ type setting struct {
 	usage        string   // one line for --help
 	secret       bool     // never printed
 	required     bool     // "" is refused
+	unless       string   // flag of a setting that replaces a required one
 	commands     []string // commands that take it
 	noDefaultFor []string // commands for which fallback does not apply
 }
@@ -62,6 +63,9 @@ var secretCommands = []string{cmdAPI, cmdWorker, cmdProvider, cmdDoctor, cmdMigr
 
 // redisCommands are the commands that connect to Redis.
 var redisCommands = []string{cmdAPI, cmdWorker, cmdRecover, cmdPoolStatus, cmdPoolRebuild, cmdDoctor}
+
+// providerCommands are the commands that call the payment providers.
+var providerCommands = []string{cmdAPI, cmdWorker, cmdRecover, cmdDoctor}
 
 // temporalCommands are the commands that connect to Temporal.
 var temporalCommands = []string{cmdAPI, cmdWorker, cmdRecover, cmdPoolRebuild, cmdDoctor}
@@ -165,13 +169,22 @@ var settings = []setting{
 	{flag: "console-url", env: "HONGBAO_CONSOLE_URL", kind: kindBaseURL,
 		usage:    "URL of the staff listener for browsers, for links from the Temporal UI to the console; empty = no links",
 		commands: []string{cmdWorker, cmdRecover}},
-	{flag: "provider-url", env: "HONGBAO_PROVIDER_URL", kind: kindHostURL, required: true,
-		usage: "URL of the payment provider", commands: []string{cmdAPI, cmdWorker, cmdRecover, cmdDoctor}},
-	{flag: "provider-key", env: "HONGBAO_PROVIDER_KEY", kind: kindText, secret: true, required: true,
-		usage: "bearer key of the payment provider", commands: []string{cmdAPI, cmdWorker, cmdProvider, cmdRecover, cmdDoctor}},
+	{flag: "providers-file", env: "HONGBAO_PROVIDERS_FILE", kind: kindFile,
+		usage: "JSON file of the payment providers (docs/providers.md); it replaces provider-url, provider-key, provider-account and " +
+			"provider-rate; empty = one sandbox named sandbox", commands: providerCommands},
+	{flag: "charge-provider", env: "HONGBAO_CHARGE_PROVIDER", kind: kindText,
+		usage:    "name of the provider that charges the senders of new packets; empty = the only provider of providers-file",
+		commands: providerCommands},
+	{flag: "payout-provider", env: "HONGBAO_PAYOUT_PROVIDER", kind: kindText,
+		usage:    "name of the provider that pays the recipients of new packets; empty = the only provider of providers-file",
+		commands: providerCommands},
+	{flag: "provider-url", env: "HONGBAO_PROVIDER_URL", kind: kindHostURL, required: true, unless: "providers-file",
+		usage: "URL of the payment provider", commands: providerCommands},
+	{flag: "provider-key", env: "HONGBAO_PROVIDER_KEY", kind: kindText, secret: true, required: true, unless: "providers-file",
+		usage: "bearer key of the payment provider", commands: append([]string{cmdProvider}, providerCommands...)},
 	{flag: "provider-account", env: "HONGBAO_PROVIDER_ACCOUNT", fallback: provider.SandboxAccount, kind: kindAccount, required: true,
 		usage:    "our account at the payment provider, such as a merchant number; the first start stores it in MySQL, another one is refused",
-		commands: []string{cmdAPI, cmdWorker, cmdProvider, cmdRecover, cmdDoctor}},
+		commands: append([]string{cmdProvider}, providerCommands...)},
 	{flag: "provider-rate", env: "HONGBAO_PROVIDER_RATE", fallback: "0", kind: kindRate, required: true,
 		usage: "maximum of charges, payouts and refunds per second that all workers together send to the provider; the same for every " +
 			"process; 0 = no limit",
@@ -187,7 +200,8 @@ var settings = []setting{
 	retainSetting(staff.RetainedBreaks),
 	retainSetting(staff.RetainedQuarantine),
 	{flag: "sandbox-webhook-secret", env: "HONGBAO_SANDBOX_WEBHOOK_SECRET", kind: kindWebhookSecret, secret: true, required: true,
-		usage: "secret that signs the sandbox provider's notifications, whsec_ and base64", commands: []string{cmdAPI, cmdProvider}},
+		unless: "providers-file",
+		usage:  "secret that signs the sandbox provider's notifications, whsec_ and base64", commands: []string{cmdAPI, cmdProvider}},
 	{flag: "webhook-url", env: "HONGBAO_PROVIDER_WEBHOOK_URL", kind: kindURL,
 		usage: "URL that receives notifications; empty = none are sent", commands: []string{cmdProvider}},
 	{flag: "db", env: "HONGBAO_PROVIDER_DB", kind: kindText, required: true,

@@ -10,7 +10,6 @@ import (
 	"hongbao/api"
 	"hongbao/console"
 	"hongbao/internal/money"
-	"hongbao/internal/provider"
 	"hongbao/internal/store"
 	"hongbao/internal/store/report"
 	"hongbao/worker"
@@ -43,15 +42,13 @@ func runAPI(ctx context.Context, c config, logger *slog.Logger) error {
 
 // serveAPI connects to everything that the API uses, which may wait for MySQL and Redis, and serves until ctx ends.
 func serveAPI(ctx context.Context, c config, starting *api.Starting, logger *slog.Logger) error {
-	sandbox := c.sandbox()
-	sandbox.WebhookSecret = c.secret("sandbox-webhook-secret").Reveal()
-	pay, err := provider.NewSandbox(sandbox)
+	pays, err := c.openProviders(0)
 	if err != nil {
 		return err
 	}
-	defer pay.Close()
+	defer pays.Close()
 	starting.Awaits("mysql")
-	db, err := openForProvider(ctx, store.Config{DSN: c.secret("mysql-dsn").Reveal(), MustCompare: true}, pay.Adapter(), logger)
+	db, err := openForProviders(ctx, store.Config{DSN: c.secret("mysql-dsn").Reveal(), MustCompare: true}, pays, logger)
 	if err != nil {
 		return err
 	}
@@ -73,7 +70,7 @@ func serveAPI(ctx context.Context, c config, starting *api.Starting, logger *slo
 		return err
 	}
 	defer temporal.Close()
-	registry, watched, err := newRegistry(healthSources(db, redis, pay.Name()))
+	registry, watched, err := newRegistry(healthSources(db, redis, pays.Names()))
 	if err != nil {
 		return err
 	}
@@ -94,13 +91,13 @@ func serveAPI(ctx context.Context, c config, starting *api.Starting, logger *slo
 		Metrics: registry, Tracer: tracer,
 		PublicAddr: c.text("listen"), StaffAddr: c.text("staff-listen"), Starting: starting,
 		MaxConns: int(c.number("max-connections")), ConnsPerAddress: int(c.number("connections-per-address")),
-		Pool: redis, Store: apiStore{db, report.New(db.MySQL())}, Provider: pay,
+		Pool: redis, Store: apiStore{db, report.New(db.MySQL())}, Providers: pays.Registry, Rates: pays.rates(),
 		Fence: redis.ClaimsVersion, Probes: probes(db, redis, temporal, temporalCfg),
 		Runs: worker.NewRuns(temporal, temporalCfg.Namespace).Of, TaskQueues: worker.NewQueues(temporal, temporalCfg.Namespace).Look,
 		HealthSnapshot: watched.HealthSnapshot,
 		SeedKey:        seedKey, MirrorKey: deriveKey(seedKey, "hongbao copy of apps v1"),
 		PublicTokens:   refusedTokens(c.boolean("try-out"), logger),
-		ApprovalAmount: approvalAmount(c.number("approval-amount")), ProviderRate: c.number("provider-rate"),
+		ApprovalAmount: approvalAmount(c.number("approval-amount")),
 		Limits: api.Limits{User: c.limit("limit-user"), Address: c.limit("limit-address"), Key: c.limit("limit-key"),
 			Wins: c.limit("limit-wins")},
 		Limiter: redis, Risk: riskCheck, RiskRefuseUnanswered: risk.RefuseUnanswered, RiskRefuseFrom: risk.RefuseFrom,

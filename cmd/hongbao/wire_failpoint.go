@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/url"
@@ -21,6 +22,10 @@ func armFailpoints(ctx context.Context, folder string, logger *slog.Logger) erro
 	logger.WarnContext(ctx, "Failpoints are enabled: a test may kill this process.", slog.String("folder", folder))
 	return nil
 }
+
+// errFailpointProvider refuses failpoints beside a provider that may move real money.
+var errFailpointProvider = fmt.Errorf("%w: HONGBAO_CRASH_POINTS (--crash-points) lets tests kill this process and needs a provider on "+
+	"this machine: unset it", errContradiction)
 
 // isLoopbackURL reports whether a URL leads to a loopback address.
 func isLoopbackURL(address string) bool {

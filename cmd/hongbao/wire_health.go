@@ -20,10 +20,12 @@ import (
 )
 
 // healthSources returns the sources of the metrics that API and worker read from Redis and MySQL.
-func healthSources(db *store.Store, redis *pool.Pool, provider string) map[string]observe.Source {
+func healthSources(db *store.Store, redis *pool.Pool, providers []string) map[string]observe.Source {
 	mysql := report.NewHealthReader(report.New(db.MySQL()))
 	return map[string]observe.Source{"redis": redis.HealthSnapshot, "mysql": func(ctx context.Context, v *observe.HealthSnapshot) error {
-		v.HeldProviders[provider] = time.Time{}
+		for _, name := range providers {
+			v.HeldProviders[name] = time.Time{}
+		}
 		for _, kind := range watch.Repairs { // an alert on an increase needs the series from the start
 			v.Repairs[string(kind)] = 0
 		}

@@ -5,7 +5,6 @@ import (
 	"io"
 	"log/slog"
 
-	"hongbao/internal/provider"
 	"hongbao/internal/recovery"
 	"hongbao/internal/store"
 	"hongbao/worker"
@@ -18,14 +17,12 @@ func withRecovery(ctx context.Context, c config, errs io.Writer, act func(*recov
 	if err := armFailpoints(ctx, c.text("crash-points"), logger); err != nil {
 		return err
 	}
-	sandbox := c.sandbox()
-	sandbox.Timeout = workflows.ProviderTimeout
-	pay, err := provider.NewSandbox(sandbox)
+	pays, err := c.openProviders(workflows.ProviderTimeout)
 	if err != nil {
 		return err
 	}
-	defer pay.Close()
-	db, err := openForProvider(ctx, store.Config{DSN: c.secret("mysql-dsn").Reveal()}, pay.Adapter(), logger)
+	defer pays.Close()
+	db, err := openForProviders(ctx, store.Config{DSN: c.secret("mysql-dsn").Reveal()}, pays, logger)
 	if err != nil {
 		return err
 	}
@@ -45,6 +42,6 @@ func withRecovery(ctx context.Context, c config, errs io.Writer, act func(*recov
 		return err
 	}
 	defer temporal.Close()
-	return act(&recovery.Recovery{Store: db, Pools: redis, Provider: pay, Lanes: redis.Lanes(), SeedKey: key32(c.secret("seed-key")),
+	return act(&recovery.Recovery{Store: db, Pools: redis, Providers: pays.Registry, Lanes: redis.Lanes(), SeedKey: key32(c.secret("seed-key")),
 		Starter: worker.NewStarter(temporal).LinkedTo(c.text("console-url")), Logger: logger})
 }

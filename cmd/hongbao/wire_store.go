@@ -29,24 +29,25 @@ func openMigrated(ctx context.Context, cfg store.Config, logger *slog.Logger) (*
 	return store.Open(cfg)
 }
 
-// openForProvider is openMigrated for a process that calls the provider. The first such process stores its provider account in
-// MySQL. A process with another account gets a *usageError. When MySQL does not answer, it skips the check; sends check the
-// account again.
-func openForProvider(ctx context.Context, cfg store.Config, acts payout.Adapter, logger *slog.Logger) (*store.Store, error) {
+// openForProviders is openMigrated for a process that calls providers. The first start with a name binds it to its account in
+// MySQL. With another account the provider is held (docs/runbook.md#provider-account); the process starts. When MySQL does not
+// answer, it skips the check; sends check the account again.
+func openForProviders(ctx context.Context, cfg store.Config, pays *providers, logger *slog.Logger) (*store.Store, error) {
 	db, err := openMigrated(ctx, cfg, logger)
 	if err != nil {
 		return nil, err
 	}
 	within, cancel := context.WithTimeout(ctx, migrationsTimeout)
 	defer cancel()
-	switch err := db.BindProvider(within, providerKind, acts); {
-	case errors.Is(err, payout.ErrWrongProvider):
-		_ = db.Close()
-		return nil, &usageError{fmt.Errorf("HONGBAO_PROVIDER_ACCOUNT (--provider-account): %w; open payments would be paid twice, "+
-			"once by each account: correct it (docs/runbook.md#provider-account)", err)}
-	case err != nil:
-		logger.WarnContext(ctx, "The provider account could not be compared with that in MySQL; the process starts without this check.",
-			slog.Any("error", err))
+	for _, a := range pays.adapters {
+		switch err := db.BindProvider(within, pays.entries[a.Name()].Kind, a.Limits().Adapter); {
+		case errors.Is(err, payout.ErrWrongProvider):
+			logger.ErrorContext(ctx, "The provider is held: its name belongs to another account (docs/runbook.md#provider-account).",
+				slog.String("provider", a.Name()), slog.Any("error", err))
+		case err != nil:
+			logger.WarnContext(ctx, "The provider account could not be compared with that in MySQL; the process starts without this check.",
+				slog.String("provider", a.Name()), slog.Any("error", err))
+		}
 	}
 	return db, nil
 }

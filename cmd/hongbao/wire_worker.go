@@ -13,9 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"hongbao/activities"
-	"hongbao/internal/payout"
 	"hongbao/internal/pool"
-	"hongbao/internal/provider"
 	"hongbao/internal/reconcile/rebuild"
 	"hongbao/internal/staff"
 	"hongbao/internal/store"
@@ -60,15 +58,13 @@ func runWorker(ctx context.Context, c config, logger *slog.Logger) error {
 	if err := armFailpoints(ctx, c.text("crash-points"), logger); err != nil {
 		return err
 	}
-	sandbox := c.sandbox()
-	sandbox.Timeout = workflows.ProviderTimeout
-	pay, err := provider.NewSandbox(sandbox)
+	pays, err := c.openProviders(workflows.ProviderTimeout)
 	if err != nil {
 		return err
 	}
-	defer pay.Close()
-	db, err := openForProvider(ctx, store.Config{DSN: c.secret("mysql-dsn").Reveal(), MustCompare: true, Lanes: redisCfg.Lanes},
-		pay.Adapter(), logger)
+	defer pays.Close()
+	db, err := openForProviders(ctx, store.Config{DSN: c.secret("mysql-dsn").Reveal(), MustCompare: true, Lanes: redisCfg.Lanes}, pays,
+		logger)
 	if err != nil {
 		return err
 	}
@@ -96,17 +92,17 @@ func runWorker(ctx context.Context, c config, logger *slog.Logger) error {
 	}
 	defer temporal.Close()
 
-	admission, err := newAdmission(c.number("provider-rate"), redis, pay.Name(), logger)
+	admissions, err := newAdmissions(pays, redis, logger)
 	if err != nil {
 		return err
 	}
-	parts := workerParts{db: db, redis: redis, handoffs: handoffs, temporal: temporal, pay: pay, admission: admission}
+	parts := workerParts{db: db, redis: redis, handoffs: handoffs, temporal: temporal, pays: pays, admissions: admissions}
 	w := worker.New(parts.config(c, refused, logger))
 	group, gctx := errgroup.WithContext(ctx)
 	if listen := c.text("listen"); listen != "" {
-		sources := healthSources(db, redis, pay.Name())
+		sources := healthSources(db, redis, pays.Names())
 		sources["temporal"] = worker.NewQueues(temporal, server.Namespace).HealthSnapshot
-		health, err := withMetrics(w.Health(probes(db, redis, temporal, server)), sources, admission, metrics, w)
+		health, err := withMetrics(w.Health(probes(db, redis, temporal, server)), sources, admissions, metrics, w)
 		if err != nil {
 			return err
 		}
@@ -118,17 +114,17 @@ func runWorker(ctx context.Context, c config, logger *slog.Logger) error {
 
 // workerParts are the connections of a worker.
 type workerParts struct {
-	db        *store.Store
-	redis     *pool.Pool
-	handoffs  *pool.Handoffs
-	temporal  client.Client
-	pay       *provider.Sandbox
-	admission *activities.Admission
+	db         *store.Store
+	redis      *pool.Pool
+	handoffs   *pool.Handoffs
+	temporal   client.Client
+	pays       *providers
+	admissions activities.Admissions
 }
 
 // config returns the configuration of the worker that uses the parts. refused is as dial returns it.
 func (p workerParts) config(c config, refused func(context.Context) error, logger *slog.Logger) worker.Config {
-	db, redis, providers := p.db, p.redis, payout.OnlyProvider(p.pay)
+	db, redis := p.db, p.redis
 	starter := worker.NewStarter(p.temporal).LinkedTo(c.text("console-url"))
 	seedKey := key32(c.secret("seed-key"))
 	hour, minute := clock(c.text("reconcile-at"))
@@ -136,14 +132,13 @@ func (p workerParts) config(c config, refused func(context.Context) error, logge
 		Client: p.temporal,
 		Packets: &activities.Packets{Store: db, Pool: redis, Starter: starter, SeedKey: seedKey,
 			PoolRebuild: lostPoolRebuild(c, db, redis)},
-		Payments: &activities.Payments{Store: db, Providers: providers, Pools: redis, SeedKey: seedKey,
-			Admissions: map[string]*activities.Admission{p.pay.Name(): p.admission}},
+		Payments: &activities.Payments{Store: db, Providers: p.pays.Registry, Pools: redis, SeedKey: seedKey,
+			Admissions: p.admissions},
 		Starter: starter, Handoffs: p.handoffs, Quarantine: db, Outbox: db, Watch: db, Live: redis, Holds: db, Returns: db,
-		Reconcile: &worker.Reconcile{Steps: &activities.Reconciliations{Store: db, Provider: p.pay}, Store: db, Closes: report.New(db.MySQL()),
-			Hour:   hour,
-			Minute: minute},
+		Reconcile: &worker.Reconcile{Steps: &activities.Reconciliations{Store: db, Providers: p.pays.Registry}, Store: db,
+			Closes: report.New(db.MySQL()), Hour: hour, Minute: minute},
 		Campaigns: &worker.Campaigns{Store: db,
-			Steps: &activities.Campaigns{Store: db, Pool: redis, SeedKey: seedKey, Providers: providers}},
+			Steps: &activities.Campaigns{Store: db, Pool: redis, SeedKey: seedKey, Providers: p.pays.Registry}},
 		Heartbeat: &worker.Heartbeat{Store: db, Copy: redis, Beats: true, Logger: logger},
 		Rebuild:   rebuildConfig(c, db, redis, p.handoffs, starter, logger),
 		Lanes:     redis.Lanes(), Logger: logger, Refused: refused, Retention: &worker.Retention{Book: db, Keep: c.retain()},
@@ -169,16 +164,22 @@ func lostPoolRebuild(c config, db *store.Store, redis *pool.Pool) *activities.Po
 	return &activities.PoolRebuild{Fences: redis, MySQL: db}
 }
 
-// newAdmission returns the admission that defers payments. Without a rate it has no throttle and does not use Redis.
-func newAdmission(rate int64, redis *pool.Pool, provider string, logger *slog.Logger) (*activities.Admission, error) {
-	if rate == 0 {
-		return activities.NewAdmission(provider, nil, logger), nil
+// newAdmissions returns the admission of each provider, which defers payments. Without a rate it has no throttle and does not use
+// Redis.
+func newAdmissions(pays *providers, redis *pool.Pool, logger *slog.Logger) (activities.Admissions, error) {
+	out := activities.Admissions{}
+	for name, entry := range pays.entries {
+		if entry.Rate == 0 {
+			out[name] = activities.NewAdmission(name, nil, logger)
+			continue
+		}
+		throttle, err := pool.NewThrottle(redis, name, entry.Rate)
+		if err != nil {
+			return nil, err
+		}
+		out[name] = activities.NewAdmission(name, throttle, logger)
 	}
-	throttle, err := pool.NewThrottle(redis, provider, rate)
-	if err != nil {
-		return nil, err
-	}
-	return activities.NewAdmission(provider, throttle, logger), nil
+	return out, nil
 }
 
 // serveHealth serves h at addr until ctx ends.

@@ -51,6 +51,9 @@ const (
 	// derived from the payout's order numbers and ends with the answer to a query; it is stored when the
 	// provider has forgotten a number, which no query answers any more.
 	HoldStillMoves HoldKind = "still_moves"
+	// HoldOtherAccount: a process was started with another account or kind of adapter than the one
+	// that the provider's name is bound to.
+	HoldOtherAccount HoldKind = "other_account"
 )
 
 // Hold stops actions on what it names, until it is released.

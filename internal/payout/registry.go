@@ -74,6 +74,28 @@ func (r *Registry) Of(name string) (Provider, error) {
 // All returns the providers, sorted by name.
 func (r *Registry) All() []Provider { return slices.Clone(r.all) }
 
+// Stated returns the providers with statements, sorted by name.
+func (r *Registry) Stated() (out []Stated) {
+	for _, p := range r.all {
+		if s, is := p.(Stated); is {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// Closing returns the provider whose statement the day-end close is matched with: that of new payouts,
+// or else the first with statements; nil without one.
+func (r *Registry) Closing() Stated {
+	if s, is := r.payouts.(Stated); is {
+		return s
+	}
+	if all := r.Stated(); len(all) > 0 {
+		return all[0]
+	}
+	return nil
+}
+
 // Names returns the names of the providers, sorted.
 func (r *Registry) Names() []string {
 	names := make([]string, len(r.all))

@@ -56,6 +56,8 @@ var ErrAnswer = errors.New("no usable answer from the provider")
 
 // SandboxConfig is the configuration of the adapter to the sandbox.
 type SandboxConfig struct {
+	// Name is the provider's name in rows, metrics and paths. Default "sandbox".
+	Name string
 	// BaseURL is scheme, host and port, such as "http://127.0.0.1:8090".
 	BaseURL string
 	// APIKey is sent as bearer key.
@@ -77,6 +79,7 @@ func (c SandboxConfig) LogValue() slog.Value {
 
 // Sandbox is the adapter to the sandbox provider. It may be used by many goroutines.
 type Sandbox struct {
+	name    string
 	base    string
 	key     string
 	account string
@@ -98,7 +101,8 @@ func NewSandbox(cfg SandboxConfig) (*Sandbox, error) {
 	if cfg.Timeout < 0 {
 		return nil, fmt.Errorf("%w: Timeout is negative", ErrConfig)
 	}
-	s := &Sandbox{base: base.Scheme + "://" + base.Host, key: cfg.APIKey, account: cmp.Or(cfg.Account, SandboxAccount), timeout: cfg.Timeout}
+	s := &Sandbox{name: cmp.Or(cfg.Name, "sandbox"), base: base.Scheme + "://" + base.Host, key: cfg.APIKey,
+		account: cmp.Or(cfg.Account, SandboxAccount), timeout: cfg.Timeout}
 	if s.timeout == 0 {
 		s.timeout = DefaultTimeout
 	}
@@ -120,8 +124,8 @@ func NewSandbox(cfg SandboxConfig) (*Sandbox, error) {
 	return s, nil
 }
 
-// Name is the provider's name in rows, metrics and paths.
-func (s *Sandbox) Name() string { return "sandbox" }
+// Name is the configured name.
+func (s *Sandbox) Name() string { return s.name }
 
 // Adapter returns the provider and merchant account of this adapter.
 func (s *Sandbox) Adapter() payout.Adapter {
@@ -135,6 +139,13 @@ var sandboxMethods = []payout.Method{{Name: sandboxAtOnce}, {Name: sandboxApp, N
 func (s *Sandbox) Limits() payout.Limits {
 	return payout.Limits{Adapter: s.Adapter(), LandingWindow: SandboxLandingWindow, Remembers: SandboxRemembers,
 		RefundWindow: SandboxRefundWindow, Methods: slices.Clone(sandboxMethods)}
+}
+
+// Check asks for the sums of a packet that does not exist: key and account are right when the sandbox
+// answers.
+func (s *Sandbox) Check(ctx context.Context) error {
+	_, err := s.Totals(ctx, strings.Repeat("0", 20))
+	return err
 }
 
 // Close closes idle connections. The adapter can still be used.

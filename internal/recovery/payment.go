@@ -121,7 +121,11 @@ func (r *Recovery) restoreNext(ctx context.Context, p payout.Payment) (bool, err
 
 // restoreAttempt restores an order number that was sent since the backup.
 func (r *Recovery) restoreAttempt(ctx context.Context, p payout.Payment, no int) (bool, error) {
-	put, err := r.Store.RecoverAttempt(ctx, p.ID, no, r.since, r.Provider.Limits(), r.Provider.EncodeRequest)
+	to, err := r.Providers.Of(p.Provider)
+	if err != nil {
+		return false, err
+	}
+	put, err := r.Store.RecoverAttempt(ctx, p.ID, no, r.since, to.Limits(), to.EncodeRequest)
 	if put {
 		r.updateReport(func(v *Report) { v.Numbers++ })
 	}

@@ -2,6 +2,7 @@ package recovery
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"hongbao/internal/pause"
@@ -23,8 +24,15 @@ func (r *Recovery) query(ctx context.Context, no string) (payout.Observation, er
 	if err != nil {
 		return payout.Observation{}, err
 	}
+	from, err := r.providerOf(ctx, parts)
+	if errors.Is(err, payout.ErrProviderMissing) {
+		return payout.Observation{}, unansweredOrder{no}
+	}
+	if err != nil {
+		return payout.Observation{}, err
+	}
 	for range recoverTries {
-		seen := r.Provider.Query(ctx, payout.OpOf(parts.Kind), no)
+		seen := from.Query(ctx, payout.OpOf(parts.Kind), no)
 		r.updateReport(func(v *Report) { v.Asked++ })
 		switch seen.Kind {
 		case payout.ObsNoAnswer, payout.ObsNotSent, payout.ObsRetryAfter:
@@ -36,6 +44,25 @@ func (r *Recovery) query(ctx context.Context, no string) (payout.Observation, er
 		}
 	}
 	return payout.Observation{}, unansweredOrder{no}
+}
+
+// providerOf returns the provider of a payment, by the row of its packet. Errors:
+// payout.ErrProviderMissing, those of the store.
+func (r *Recovery) providerOf(ctx context.Context, parts payout.Parts) (payout.Provider, error) {
+	names, known := r.providers.Load(parts.PacketID)
+	if !known {
+		rec, err := r.Store.Packet(ctx, parts.PacketID)
+		if err != nil {
+			return nil, err
+		}
+		names = [2]string{rec.ChargeProvider, rec.PayoutProvider}
+		r.providers.Store(parts.PacketID, names)
+	}
+	if name := names.([2]string); payout.OpOf(parts.Kind) == payout.OpTransfer {
+		return r.Providers.Of(name[1])
+	} else {
+		return r.Providers.Of(name[0])
+	}
 }
 
 // queryToSettle is query for an answer that is settled: its start is a time of MySQL's clock

@@ -27,7 +27,7 @@ import (
 type RestoredState interface {
 	CompareHeartbeat(ctx context.Context, known int64) (payout.MySQLState, error)
 	DeclareRestored(ctx context.Context, w staff.Write, known int64, until time.Time) (payout.MySQLState, error)
-	EndRecovery(ctx context.Context, w staff.Write, found payout.MySQLState, known int64, provider string, report any) (
+	EndRecovery(ctx context.Context, w staff.Write, found payout.MySQLState, known int64, providers []string, report any) (
 		payout.MySQLState, error)
 	NoteUndecided(ctx context.Context, packetID, subject, detail string) error
 	activities.Clock
@@ -90,12 +90,6 @@ type Pools interface {
 	HaltFence(ctx context.Context, lane int, epoch int64, reason fence.LaneReason) error
 }
 
-// Provider is the payment API that is queried.
-type Provider interface {
-	activities.Provider
-	activities.Statements
-}
-
 // Runs reads Temporal's runs, open and ended.
 type Runs interface {
 	ClaimsOf(ctx context.Context, packetID string, known func(users []string) (map[string]bool, error)) ([]packet.Claim, error)
@@ -110,12 +104,13 @@ type Runs interface {
 // been sent, Redis, and Temporal's runs. It moves no money and may be stopped and run again at
 // any time.
 type Recovery struct {
-	Store    Store
-	Pools    Pools
-	Provider Provider
-	Starter  Runs
-	SeedKey  [32]byte
-	Lanes    int
+	Store Store
+	Pools Pools
+	// Providers are queried; those with statements are read first.
+	Providers *payout.Registry
+	Starter   Runs
+	SeedKey   [32]byte
+	Lanes     int
 	// By is the operator, for the audit.
 	By string
 	// Since, if set, is until when MySQL is complete, instead of its last heartbeat. It also
@@ -140,6 +135,7 @@ type Recovery struct {
 	left           map[string]bool                  // subjects left to staff
 	held           map[string]bool                  // their packets
 	unanswered     map[string]bool                  // order numbers without a usable answer
+	providers      sync.Map                         // packet id -> [2]string: of its charge and refunds, of its payouts
 }
 
 const (
@@ -198,7 +194,8 @@ func (r *Recovery) Run(ctx context.Context) (Report, error) {
 	r.report.Ended = true
 	audited := r.report
 	audited.Undecided = audited.Undecided[:min(len(audited.Undecided), maxAudited)] // every item is a break
-	state, err = r.Store.EndRecovery(ctx, r.write("what happened since the backup was put back"), state, known, r.Provider.Name(), audited)
+	state, err = r.Store.EndRecovery(ctx, r.write("what happened since the backup was put back"), state, known, r.Providers.Names(),
+		audited)
 	if r.report.MySQL = state; err != nil {
 		r.report.Ended = false
 		return r.report, err
@@ -238,11 +235,21 @@ func (r *Recovery) begin(ctx context.Context) (payout.MySQLState, int64, error) 
 	}
 	r.report, r.left, r.held, r.unanswered = Report{}, map[string]bool{}, map[string]bool{}, map[string]bool{}
 	r.since, r.report.Since, r.report.DryRun = until.Add(-recoverMargin), until.Add(-recoverMargin), r.DryRun
-	r.began, r.restoredAt, r.memoryBegin = now, state.RestoredAt, now.Add(24*time.Hour-r.Provider.Limits().Remembers)
+	r.began, r.restoredAt, r.memoryBegin = now, state.RestoredAt, now.Add(24*time.Hour-r.remembered())
 	if state.State == payout.MySQLRestored && state.Heartbeat == 0 && r.Since.IsZero() {
 		return state, 0, ErrNoSince
 	}
 	return state, known, nil
+}
+
+// remembered is how long every provider knows an order number.
+func (r *Recovery) remembered() time.Duration {
+	all := r.Providers.All()
+	least := all[0].Limits().Remembers
+	for _, p := range all {
+		least = min(least, p.Limits().Remembers)
+	}
+	return least
 }
 
 // awaitLanding waits until no send can be in flight whose note is lost. After that the provider's
@@ -252,7 +259,11 @@ func (r *Recovery) awaitLanding(ctx context.Context, b payout.MySQLState) error 
 	if err != nil {
 		return err
 	}
-	most := payout.LeaveWithin + r.Provider.Limits().LandingWindow
+	var window time.Duration
+	for _, p := range r.Providers.All() {
+		window = max(window, p.Limits().LandingWindow)
+	}
+	most := payout.LeaveWithin + window
 	wait := min(b.RestoredAt.Add(most).Sub(now), most)
 	if wait > 0 {
 		r.Logger.InfoContext(ctx, "Waiting for sends that may be in flight.", slog.Duration("wait", wait))

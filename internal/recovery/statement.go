@@ -20,11 +20,20 @@ type orderMoves struct {
 // readStatement stores what moved since the backup, by packet.
 func (r *Recovery) readStatement(ctx context.Context) error {
 	r.statementLines = map[string]map[string]orderMoves{}
-	zone := r.Provider.Zone()
+	for _, p := range r.Providers.Stated() {
+		if err := r.readStatementOf(ctx, p); err != nil {
+			return err
+		}
+	}
+	return r.dropBookedLines(ctx)
+}
+
+func (r *Recovery) readStatementOf(ctx context.Context, from payout.Stated) error {
+	zone := from.Zone()
 	last := payout.DayOf(r.began, zone)
 	for day := payout.DayOf(r.since, zone); day <= last; day = day.Add(1) {
 		for after := ""; ; {
-			page, err := r.Provider.Statement(ctx, day, after)
+			page, err := from.Statement(ctx, day, after)
 			if err != nil {
 				return err
 			}
@@ -36,7 +45,7 @@ func (r *Recovery) readStatement(ctx context.Context) error {
 			}
 		}
 	}
-	return r.dropBookedLines(ctx)
+	return nil
 }
 
 func (r *Recovery) addLine(l payout.StatementLine) {

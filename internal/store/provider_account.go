@@ -1,8 +1,11 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
+	"time"
 
 	"hongbao/internal/failpoint"
 	"hongbao/internal/payout"
@@ -15,13 +18,15 @@ type providerAccountRow struct {
 
 func (providerAccountRow) TableName() string { return "provider_accounts" }
 
-// BindProvider binds the name of a provider to its kind and account at the first start with it.
-// Errors: payout.ErrWrongProvider when the name has another kind or account, ErrUnavailable.
+// BindProvider binds the name of a provider to its kind and account at the first start with it. A
+// name with another kind or account is held. Errors: payout.ErrWrongProvider for such a name,
+// ErrUnavailable.
 func (s *Store) BindProvider(ctx context.Context, kind string, a payout.Adapter) error {
 	if a.Provider == "" || a.Account == "" {
 		return fmt.Errorf("bind %s: %w", a, payout.ErrWrongProvider)
 	}
-	return s.inTx(ctx, failpoint.Administration, func(tx tx) error {
+	var other error
+	err := s.inTx(ctx, failpoint.Administration, func(tx tx) error {
 		if err := tx.Exec("INSERT IGNORE INTO provider_accounts (provider, kind, provider_account, bound_at) VALUES (?, ?, ?, ?)",
 			a.Provider, kind, a.Account, tx.now).Error; err != nil {
 			return err
@@ -30,11 +35,26 @@ func (s *Store) BindProvider(ctx context.Context, kind string, a payout.Adapter)
 		if err := tx.Where("provider = ?", a.Provider).Take(&row).Error; err != nil {
 			return err
 		}
-		if row.Kind != kind {
-			return fmt.Errorf("provider %q is of kind %s, not %s: %w", a.Provider, row.Kind, kind, payout.ErrWrongProvider)
+		if other = checkAccount(row.ProviderAccount, a); row.Kind != kind {
+			other = fmt.Errorf("provider %q is of kind %s, not %s: %w", a.Provider, row.Kind, kind, payout.ErrWrongProvider)
 		}
-		return checkAccount(row.ProviderAccount, a)
+		if other == nil {
+			return nil
+		}
+		return tx.holdOtherAccount(a.Provider, other)
 	})
+	return cmp.Or(err, other)
+}
+
+// holdOtherAccount holds a provider whose name is configured with another account, unless such a
+// hold is active.
+func (tx tx) holdOtherAccount(name string, why error) error {
+	active, err := tx.activeHolds(payout.HoldProvider, name, true)
+	if err != nil || slices.ContainsFunc(active, func(h payout.Hold) bool { return h.Kind == payout.HoldOtherAccount }) {
+		return err
+	}
+	return tx.placeHold(payout.Hold{Scope: payout.HoldProvider, Name: name, Kind: payout.HoldOtherAccount,
+		Cause: tx.now.UTC().Format(time.RFC3339Nano), Reason: why.Error(), By: "start", Role: "system"})
 }
 
 // ProviderAccount returns the adapter that BindProvider bound to a name; zero before the first

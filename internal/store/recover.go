@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"hongbao/internal/failpoint"
@@ -293,11 +294,11 @@ func (s *Store) DeclareRestored(ctx context.Context, w staff.Write, known int64,
 	return out, err
 }
 
-// EndRecovery makes a restored MySQL normal, with a number above all known ones, and holds the
+// EndRecovery makes a restored MySQL normal, with a number above all known ones, and holds every
 // provider: a hold placed since the backup is not known. The audit entry keeps report. found is the state at the begin
 // of the recovery: a MySQL restored again since lacks what was recovered. A normal one stays as it
 // is. Errors: ErrMoved when it was restored again, ErrUnavailable.
-func (s *Store) EndRecovery(ctx context.Context, w staff.Write, found payout.MySQLState, known int64, provider string,
+func (s *Store) EndRecovery(ctx context.Context, w staff.Write, found payout.MySQLState, known int64, providers []string,
 	report any) (payout.MySQLState, error) {
 	var out payout.MySQLState
 	err := s.inTx(ctx, failpoint.RecoverEnd, func(tx tx) error {
@@ -315,8 +316,16 @@ func (s *Store) EndRecovery(ctx context.Context, w staff.Write, found payout.MyS
 		if err := tx.saveMySQLState(out); err != nil {
 			return err
 		}
-		if err := tx.placeHold(payout.RecoveredHold(provider, out)); err != nil {
+		var bound []string
+		if err := tx.Model(&providerAccountRow{}).Pluck("provider", &bound).Error; err != nil {
 			return err
+		}
+		bound = append(bound, providers...)
+		slices.Sort(bound)
+		for _, name := range slices.Compact(bound) {
+			if err := tx.placeHold(payout.RecoveredHold(name, out)); err != nil {
+				return err
+			}
 		}
 		return tx.audit(w, "books_recovered", "books", mysqlStateNote(b), map[string]any{"books": mysqlStateNote(out), "report": report})
 	})

@@ -25,7 +25,7 @@ func declared(t *testing.T, s *testStore) payout.MySQLState {
 // ended ends the recovery, and operations release the provider.
 func ended(t *testing.T, s *testStore, found payout.MySQLState) {
 	t.Helper()
-	must(t, storetest.ErrOnly(s.EndRecovery(t.Context(), staff.Write{Owner: "op", Role: "operator", Reason: "r"}, found, 0, provider, nil)))
+	must(t, storetest.ErrOnly(s.EndRecovery(t.Context(), staff.Write{Owner: "op", Role: "operator", Reason: "r"}, found, 0, []string{provider}, nil)))
 	must(t, storetest.ErrOnly(s.HoldProvider(t.Context(), financeWrite(t, s, rand.Text(), "h"), provider, false, renderProvider)))
 }
 
@@ -154,7 +154,7 @@ func TestR13_RecoveryOfEarlierRestoreIsRefused(t *testing.T) {
 	ended(t, s, first)
 	c.Pass(time.Minute)
 	again := declared(t, s)
-	_, err := s.EndRecovery(t.Context(), staff.Write{Owner: "op", Role: "operator", Reason: "r"}, first, 0, provider, nil)
+	_, err := s.EndRecovery(t.Context(), staff.Write{Owner: "op", Role: "operator", Reason: "r"}, first, 0, []string{provider}, nil)
 	wantErr(t, err, ErrMoved)
 	wantErr(t, s.CheckNotRestored(t.Context()), payout.ErrMySQLRestored)
 	ended(t, s, again)

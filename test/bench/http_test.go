@@ -19,6 +19,7 @@ import (
 	"hongbao/internal/access"
 	"hongbao/internal/devstack/stacktest"
 	"hongbao/internal/health"
+	"hongbao/internal/payout"
 	"hongbao/internal/pool"
 	"hongbao/internal/provider"
 	"hongbao/internal/store"
@@ -69,7 +70,7 @@ func newInstallation(tb testing.TB, redisAddr string) *installation {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(pay.Close)
-	server, err := api.New(api.Config{PublicAddr: "127.0.0.1:0", StaffAddr: "127.0.0.1:0", Pool: h.pool, Store: apiStore(mysql), Provider: pay,
+	server, err := api.New(api.Config{PublicAddr: "127.0.0.1:0", StaffAddr: "127.0.0.1:0", Pool: h.pool, Store: apiStore(mysql), Providers: payout.OnlyProvider(pay),
 		Probes: health.Probes{"redis": h.pool.Durable}, SeedKey: seedKey, Version: "bench"})
 	if err != nil {
 		tb.Fatal(err)

@@ -30,6 +30,7 @@ import (
 	"hongbao/internal/devstack/stacktest"
 	"hongbao/internal/health"
 	"hongbao/internal/packet"
+	"hongbao/internal/payout"
 	"hongbao/internal/pool"
 	"hongbao/internal/provider"
 	"hongbao/internal/provider/sandbox"
@@ -115,8 +116,8 @@ func Open(t testing.TB, o Options) *Stack {
 	s.openProvider(t, o)
 	s.Owners = s.NewOwners(t, o.Owners...)
 	s.Config = api.Config{PublicAddr: "127.0.0.1:0", StaffAddr: "127.0.0.1:0", Pool: s.Pool, Store: Database{s.Store, s.Reports},
-		Provider: s.Provider,
-		Fence:    s.Pool.ClaimsVersion, Probes: health.Probes{"redis": s.Pool.Durable, "mysql": s.Store.Ping, "pool": s.Pool.CheckFences},
+		Providers: payout.OnlyProvider(s.Provider),
+		Fence:     s.Pool.ClaimsVersion, Probes: health.Probes{"redis": s.Pool.Durable, "mysql": s.Store.Ping, "pool": s.Pool.CheckFences},
 		SeedKey: [32]byte{7}, TemporalUIURL: "http://127.0.0.1:18233", TemporalNamespace: stacktest.Namespace, Version: "test",
 		Refresh: 200 * time.Millisecond}
 	if o.API != nil {

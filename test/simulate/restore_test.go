@@ -165,7 +165,7 @@ type marks struct{ orders, claims int }
 
 // newRecovery returns the product's recovery of MySQL.
 func (m *model) newRecovery() *recovery.Recovery {
-	return &recovery.Recovery{Store: restoredDatabase{m.db}, Pools: unfencedPool{m.pool}, Provider: m.bank, Starter: past{m}, Lanes: 1,
+	return &recovery.Recovery{Store: restoredDatabase{m.db}, Pools: unfencedPool{m.pool}, Providers: payout.OnlyProvider(m.bank), Starter: past{m}, Lanes: 1,
 		SeedKey: seedKey, By: "ops", Logger: slog.New(slog.DiscardHandler)}
 }
 
@@ -278,7 +278,7 @@ func (b restoredDatabase) DeclareRestored(_ context.Context, _ staff.Write, know
 	return st, err
 }
 
-func (b restoredDatabase) EndRecovery(_ context.Context, _ staff.Write, found payout.MySQLState, known int64, _ string,
+func (b restoredDatabase) EndRecovery(_ context.Context, _ staff.Write, found payout.MySQLState, known int64, _ []string,
 	_ any) (st payout.MySQLState, err error) {
 	err = b.world.do("end of the recovery", func() error {
 		if !b.state.RestoredAt.Equal(found.RestoredAt) {
