@@ -15,6 +15,7 @@ type adapter interface {
 // providerKinds opens the adapter of each kind. It makes no connection. Its errors name a member of the entry, never a secret.
 var providerKinds = map[string]func(providerEntry) (adapter, error){
 	kindSandbox: openSandbox,
+	kindWechat:  openWechat,
 }
 
 // kindSandbox is the kind of the sandbox, and its name where no file configures providers.
