@@ -21,6 +21,10 @@ var advice = map[wire.Code]string{
 		"does not fit: copy it again) or unknown. A key that was revoked, has expired or is not approved yet is answered like an unknown one.",
 	wire.CodeFundingDeclined: "Show the sender the reason (`failure`). The packet can still be read; it is `rejected`. If the " +
 		"charge succeeds later, the sender is refunded in full automatically. A new attempt needs a new Idempotency-Key.",
+	wire.CodeInsufficientBalance: "`GET /v1/balance` shows what is available. Have finance credit the balance, then create the packet " +
+		"with a new Idempotency-Key: the refusal is remembered for its key. For a debit, wait for packets to close, or ask for less.",
+	wire.CodeReferenceUsed: "Check whether the movement was recorded already: `GET /v1/staff/balances/movements` and the approvals list it. " +
+		"For another movement, give its own `reference`.",
 	wire.CodeForbidden: "Use a key with the right role, which `detail` names: app keys for app paths, staff keys for staff paths, finance " +
 		"for decisions, admin for keys. When `detail` asks for another person, that person has to send the request.",
 	wire.CodeNotEligible: "Show the user that this packet is not open to them. The answer is final for a packet with a list, and " +

@@ -29,7 +29,9 @@ func (s *Server) renderApproval(a staff.Approval) wire.ApprovalItem {
 		AnsweredBy: textOrNull(a.Decision.ApprovedBy), AnswerKeyID: textOrNull(a.Decision.ApproveKeyID),
 		AnswerReason: textOrNull(a.Decision.ApproveReason), CreatedAt: wire.At(a.Decision.CreatedAt), ExpiresAt: wire.At(a.Decision.ExpiresAt),
 		EndedAt: timeOrNull(a.Decision.EndedAt)}
-	out.Payout, out.Refund = s.subject(a.Row)
+	if out.Movement = renderMovement(a.Decision.Movement); out.Movement == nil {
+		out.Payout, out.Refund = s.subject(a.Row)
+	}
 	var preview *wire.Preview
 	if a.Preview != nil {
 		preview = previewOf(*a.Preview)
@@ -89,6 +91,8 @@ func (r *request) renderAnswered(d *staff.Decision, p staff.PaymentRow, refused 
 	}
 	var out wire.Answered
 	out.Decision, out.Approval = renderDecided(*d)
-	out.Payout, out.Refund = r.server.subject(p)
+	if out.Movement = renderMovement(d.Movement); out.Movement == nil {
+		out.Payout, out.Refund = r.server.subject(p)
+	}
 	return accepted(out)
 }

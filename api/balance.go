@@ -49,5 +49,6 @@ func (s *Server) getBalances(ctx context.Context, in *balancesIn) (*wire.Balance
 	for _, app := range found.Totals.Apps() {
 		out.Apps = append(out.Apps, wire.AppBalances{AppID: app, Accounts: renderBalances(found.Totals.OfApp(app))})
 	}
-	return out, nil
+	out.Items, err = s.renderAppBalances(ctx)
+	return out, err
 }

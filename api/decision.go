@@ -103,6 +103,9 @@ func (r *request) renderRefusedDecision(refused error) (int, []byte) {
 	if by, ok := errors.AsType[*payout.HeldError](refused); ok {
 		e = refuseHeld(by.Hold)
 	}
+	if moved := refusedMovement(refused); moved != nil {
+		e = moved
+	}
 	problem := e.problem(instanceOf(r.c), r.id)
 	if changed, ok := errors.AsType[*payout.ChangedError](refused); ok {
 		problem.Preview = previewOf(changed.Now)

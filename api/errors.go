@@ -35,6 +35,8 @@ var catalogue = []struct {
 	{wire.CodeUnauthenticated, http.StatusUnauthorized, "Unauthenticated", "The API key is missing, malformed or unknown."},
 	{wire.CodeFundingDeclined, http.StatusPaymentRequired, "Funding declined",
 		"The provider declined to charge the sender. No money was taken."},
+	{wire.CodeInsufficientBalance, http.StatusPaymentRequired, "Insufficient balance",
+		"The balance of the app does not suffice. No money was taken."},
 	{wire.CodeForbidden, http.StatusForbidden, "Forbidden", "The role of the API key does not permit this operation."},
 	{wire.CodeNotEligible, http.StatusForbidden, "Not eligible",
 		"The user is not on the packet's list, has no valid ticket, or has won in its campaign."},
@@ -54,6 +56,8 @@ var catalogue = []struct {
 		"Another decision about this payment waits for a second person or is being carried out."},
 	{wire.CodeDecisionChanged, http.StatusConflict, "Decision changed",
 		"What was decided on has changed since. Nothing has moved, and the decision still waits."},
+	{wire.CodeReferenceUsed, http.StatusConflict, "Reference used",
+		"Another credit or debit of the app has this reference. Nothing has moved."},
 	{wire.CodeRecoveryRequired, http.StatusConflict, "Recovery required", "Only another recovery of MySQL ends this hold."},
 	{wire.CodeHeld, http.StatusConflict, "Held", "A hold on the packet or payment stops this decision."},
 	{wire.CodeOwnKey, http.StatusConflict, "Own key", "The request would end the key that sent it."},
@@ -91,6 +95,7 @@ type refusal struct {
 	packetID   string
 	failure    *packet.Failure
 	retryAfter time.Duration
+	status     int    // 0: the usual status of the code
 	detail     string // "": the usual detail of the code
 	requestID  string // of the first answer, if this answer is a replay
 	replayed   bool
@@ -192,6 +197,9 @@ func fromTransport(err error) *refusal {
 // problem returns the body of the refusal.
 func (e *refusal) problem(instance, requestID string) wire.Problem {
 	status, title, detail := rowOf(e.code)
+	if e.status != 0 {
+		status = e.status
+	}
 	if e.requestID != "" {
 		requestID = e.requestID
 	}

@@ -10,11 +10,12 @@ var approvalColumns = fileColumns{names: []string{
 	"id", "status", "kind", "payment_id", "packet_id", "user_id", "amount", "payment_status", "decided_by", "reason", "evidence",
 	"answered_by", "answer_reason", "created_at", "expires_at", "ended_at", "decision_id", "amount_yuan", "created_local", "expires_local",
 	"ended_local", "local_zone", "key_id", "answer_key_id", "changed", "preview_status", "preview_amount", "preview_failure_code",
-	"preview_attempt_count", "preview_order_no", "preview_same_order_no", "preview_last_answer",
+	"preview_attempt_count", "preview_order_no", "preview_same_order_no", "preview_last_answer", "app", "reference", "available",
 }, of: map[string][]string{
 	"kind": {"decision_kind"}, "decided_by": {"decision_by"}, "reason": {"decision_reason"}, "key_id": {"decision_key_id"},
-	"payment_id": {"payout_id", "refund_id"}, "packet_id": {"payout_packet_id", "refund_packet_id"},
-	"user_id": {"payout_user_id", "refund_user_id"}, "amount": {"payout_amount", "refund_amount"},
+	"payment_id": {"payout_id", "refund_id", "movement_id"}, "packet_id": {"payout_packet_id", "refund_packet_id"},
+	"user_id": {"payout_user_id", "refund_user_id"}, "amount": {"payout_amount", "refund_amount", "movement_amount"},
+	"app": {"movement_app"}, "reference": {"movement_reference"}, "available": {"movement_available"},
 	"payment_status": {"payout_status", "refund_status"},
 }}
 
@@ -33,6 +34,11 @@ var packetColumns = fileColumns{names: []string{
 	"fairness_commitment", "fairness_seed", "workflow_id", "workflow_url", "tickets", "total_amount_yuan", "claimed_amount_yuan",
 	"remaining_amount_yuan", "refunded_amount_yuan", "created_local", "opens_local", "expires_local", "closed_local", "local_zone",
 }}
+
+// balanceEntryColumns are the members of a BalanceEntry, one per column, followed by columns formatted
+// for staff.
+var balanceEntryColumns = fileColumns{names: []string{"id", "at", "kind", "amount", "available", "currency", "packet_id", "reference",
+	"amount_yuan", "available_yuan", "at_local", "local_zone"}}
 
 // breakFileColumns are the members of a Break, one per column, followed by columns formatted
 // for staff.

@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"reflect"
 	"slices"
 	"strconv"
@@ -125,6 +126,9 @@ func (r *route) addProblems(op *huma.Operation) {
 	byStatus := map[int][]wire.Code{}
 	for _, code := range r.codes() {
 		status, _, _ := rowOf(code)
+		if code == wire.CodeInsufficientBalance && r.realm == realmStaff { // of a debit, not of a packet
+			status = http.StatusConflict
+		}
 		byStatus[status] = append(byStatus[status], code)
 	}
 	for status, codes := range byStatus {

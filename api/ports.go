@@ -199,6 +199,7 @@ type Store interface {
 	Holds
 	Reconciling
 	Closing
+	AppBalances
 	Keys
 	KeyAdministration
 	TicketKeys

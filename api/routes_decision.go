@@ -36,7 +36,7 @@ func approvalRoutes() []*route {
 			about: "The person who decided is refused with 403. The state is checked again. 409 not_retryable: the state no longer permits " +
 				"the decision; the decision ends. 409 decision_changed: the decision would no longer do what was shown when it was made; nothing " +
 				"moves and it continues to wait.",
-			problems: []wire.Code{wire.CodeDecisionChanged},
+			problems: []wire.Code{wire.CodeDecisionChanged, wire.CodeInsufficientBalance},
 		}, answerApproval(true)),
 		decisionRoute(route{
 			id: "reject", path: wire.PathApprovals + "/{id}/reject", summary: "Reject a decision of another person",

@@ -34,6 +34,8 @@ func exportRoutes() []*route {
 		exportRoute(approvals, "exportApprovals", "user_id, amount (in whole fen), amount_yuan and payment_status are those of the payout "+
 			"or refund in payment_id, ", approvalColumns),
 		exportRoute(breaks, "exportBreaks", "amounts are in whole fen, columns that end in _yuan are in yuan, ", breakFileColumns),
+		exportRoute(appBalanceEntries, "exportBalanceMovements", "amounts are in whole fen, columns that end in _yuan are in yuan, ",
+			balanceEntryColumns),
 		exportRoute(audits, "exportAudit", "before and after are JSON, ", auditColumns, auditReaders...),
 	}
 }

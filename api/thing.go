@@ -36,7 +36,9 @@ var things = map[string]thing{
 	"ticket key": {access.ValidKeyID, none("ticket key"), "The key's id.", "k3q5v2c7m4e2"},
 	"provider": {isVisibleID(maxFieldName), none("provider"),
 		"The provider's name, as in the provider member of payouts.", "sandbox"},
-	"day": {func(s string) bool { return checkDay(s) == nil }, dayNotFound, "The day.", "2026-02-17"},
+	"app":           {func(s string) bool { return checkAppID(s) == nil }, none("app"), "The app's id.", "shop"},
+	"balance entry": {isNumbered(""), none("balance entry"), "The number of an entry.", "4711"},
+	"day":           {func(s string) bool { return checkDay(s) == nil }, dayNotFound, "The day.", "2026-02-17"},
 	"user": {func(s string) bool { return checkID(s) == nil }, nil, "The user's id, 1 to 64 bytes of UTF-8 without control characters, " +
 		"percent-encoded. Compared byte by byte.", "u2"},
 	"packet":   {packet.ValidID, absent(wire.CodePacketNotFound), "The packet's id.", "3q5k9v0c1m7e2u8h4r6t"},

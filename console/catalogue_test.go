@@ -90,7 +90,7 @@ func open(word string) (keys []string) {
 		}
 	case "decision":
 		add(string(payout.DecisionRetry), string(payout.DecisionCancel), string(payout.DecisionMarkPaid), string(payout.DecisionQuery),
-			string(payout.DecisionMoved), string(payout.DecisionNotMoved))
+			string(payout.DecisionMoved), string(payout.DecisionNotMoved), string(payout.DecisionCredit), string(payout.DecisionDebit))
 	case "stated":
 		add(outcomes...)
 	case "open_title", "open_about", "open_withdraw":
@@ -373,7 +373,7 @@ func TestCatalogue(t *testing.T) {
 	for _, code := range []wire.Code{wire.CodeForbidden, wire.CodeNotFound, wire.CodePacketNotFound, wire.CodeNotOpenYet,
 		wire.CodePayoutNotFound, wire.CodeRefundNotFound,
 		wire.CodeInvalidRequest, codeQuery, wire.CodeNotRetryable, wire.CodeDecisionPending, wire.CodeDecisionChanged, wire.CodeHeld,
-		wire.CodeRecoveryRequired,
+		wire.CodeRecoveryRequired, wire.CodeInsufficientBalance, wire.CodeReferenceUsed,
 		codeReleaseChanged,
 		wire.CodeCampaignNotFound, wire.CodeCampaignEnded,
 		wire.CodeKeyReused, wire.CodeRequestInProgress, wire.CodeUnavailable, wire.CodeInternal} {

@@ -22,11 +22,12 @@ type Balances struct {
 	Sound    bool             `json:"sound" doc:"true: all balances add up to 0, and holding, owed and refunding are not negative."`
 	Accounts []AccountBalance `json:"accounts" nullable:"false" doc:"Every account."`
 	Apps     []AppBalances    `json:"apps" nullable:"false" doc:"The balances by app; their sums are accounts."`
+	Items    []AppBalance     `json:"items" nullable:"false" doc:"Now, at any moment of the query: what each app has paid in and not spent; zeros for an app without movements."`
 }
 
 // AccountBalance is the balance of one account.
 type AccountBalance struct {
-	Account  string    `json:"account" enum:"provider,holding,owed,refunding,outside,suspense,house" doc:"provider: held by the provider, negative for our money. holding: in packets, not claimed. owed: claimed, not paid. refunding: being refunded to senders. outside: paid by other means. suspense: moved twice. house: our own money."`
+	Account  string    `json:"account" enum:"provider,holding,owed,refunding,outside,suspense,house,prefunded,bank" doc:"provider: held by the provider, negative for our money. holding: in packets, not claimed. owed: claimed, not paid. refunding: being refunded to senders. outside: paid by other means. suspense: moved twice. house: our own money. prefunded: paid in by apps and not in packets. bank: our bank account, negative for our money."`
 	Balance  money.Fen `json:"balance" doc:"Credits minus debits; a negative value is a debit balance." fen:"net"`
 	Payments *int64    `json:"payments" doc:"How many payments the balance of owed or refunding consists of; null for other accounts."`
 }
@@ -72,7 +73,7 @@ type Close struct {
 
 // AccountDay is a day of one account.
 type AccountDay struct {
-	Account  string    `json:"account" enum:"provider,holding,owed,refunding,outside,suspense,house" doc:"The account, as in balances."`
+	Account  string    `json:"account" enum:"provider,holding,owed,refunding,outside,suspense,house,prefunded,bank" doc:"The account, as in balances."`
 	Opening  money.Fen `json:"opening" doc:"The balance at the beginning of the day." fen:"net"`
 	Debits   money.Fen `json:"debits" doc:"Debits of the day." fen:"sum"`
 	Credits  money.Fen `json:"credits" doc:"Credits of the day." fen:"sum"`

@@ -26,7 +26,7 @@ type MarkPaid struct {
 // Decision is a decision of a member of staff.
 type Decision struct {
 	ID     string  `json:"id" doc:"The decision's id." example:"KQ3X7M2P5R6T4V2W3Y7Z5B6CDE"`
-	Kind   string  `json:"kind" enum:"retry,cancel,mark_paid,ask,moved,not_moved" doc:"The decision; moved and not_moved state what became of the money of a break's order number."`
+	Kind   string  `json:"kind" enum:"retry,cancel,mark_paid,ask,moved,not_moved,credit,debit" doc:"The decision; moved and not_moved state what became of the money of a break's order number, credit and debit move an app's balance."`
 	Reason string  `json:"reason" doc:"The reason."`
 	By     string  `json:"by" doc:"The person who decided."`
 	KeyID  *string `json:"key_id" doc:"The id of the key that decided."`
@@ -65,20 +65,21 @@ type ApprovalFilter struct {
 
 // ApprovalItem is a decision that needs, or needed, a second person.
 type ApprovalItem struct {
-	ID           string   `json:"id" doc:"The approval's id." example:"aKQ3X7M2P5R6T4V2W3Y7Z5B6CD"`
-	Status       string   `json:"status" enum:"waiting,open,carried_out,overtaken,rejected,expired,withdrawn" doc:"The decision's status."`
-	Decision     Decision `json:"decision" doc:"The decision that waits."`
-	Evidence     *string  `json:"evidence" doc:"Of mark_paid: the evidence of the payment. Of moved and not_moved: that of the outcome. Of a retry of a payment that was not final: that its earlier order numbers will not pay."`
-	Payout       *Payout  `json:"payout" doc:"The current payout that the decision is about; null for a decision about a refund."`
-	Refund       *Refund  `json:"refund" doc:"The current refund that the decision is about; null for a decision about a payout."`
-	Preview      *Preview `json:"preview" doc:"What the decision would now do; null unless it waits and the state permits it."`
-	Changed      bool     `json:"changed" doc:"The decision waits, and its payment has changed since it was made: it cannot be approved."`
-	AnsweredBy   *string  `json:"answered_by" doc:"The second person; null before the answer."`
-	AnswerKeyID  *string  `json:"answer_key_id" doc:"The id of the key that answered or withdrew it."`
-	AnswerReason *string  `json:"answer_reason" doc:"The reason of the second person; of a withdrawn decision, why it was withdrawn."`
-	CreatedAt    Time     `json:"created_at" doc:"When the decision was made."`
-	ExpiresAt    Time     `json:"expires_at" doc:"Until when it can be approved."`
-	EndedAt      *Time    `json:"ended_at" doc:"When the decision ended; null before."`
+	ID           string           `json:"id" doc:"The approval's id." example:"aKQ3X7M2P5R6T4V2W3Y7Z5B6CD"`
+	Status       string           `json:"status" enum:"waiting,open,carried_out,overtaken,rejected,expired,withdrawn" doc:"The decision's status."`
+	Decision     Decision         `json:"decision" doc:"The decision that waits."`
+	Evidence     *string          `json:"evidence" doc:"Of mark_paid: the evidence of the payment. Of moved and not_moved: that of the outcome. Of a retry of a payment that was not final: that its earlier order numbers will not pay. Of credit and debit: that of the money at the bank."`
+	Payout       *Payout          `json:"payout" doc:"The current payout that the decision is about; null for another decision."`
+	Refund       *Refund          `json:"refund" doc:"The current refund that the decision is about; null for another decision."`
+	Movement     *BalanceMovement `json:"movement" doc:"The credit or debit that the decision is about; null for another decision."`
+	Preview      *Preview         `json:"preview" doc:"What the decision would now do; null unless it waits and the state permits it."`
+	Changed      bool             `json:"changed" doc:"The decision waits, and its payment has changed since it was made: it cannot be approved."`
+	AnsweredBy   *string          `json:"answered_by" doc:"The second person; null before the answer."`
+	AnswerKeyID  *string          `json:"answer_key_id" doc:"The id of the key that answered or withdrew it."`
+	AnswerReason *string          `json:"answer_reason" doc:"The reason of the second person; of a withdrawn decision, why it was withdrawn."`
+	CreatedAt    Time             `json:"created_at" doc:"When the decision was made."`
+	ExpiresAt    Time             `json:"expires_at" doc:"Until when it can be approved."`
+	EndedAt      *Time            `json:"ended_at" doc:"When the decision ended; null before."`
 }
 
 // Preview is the effect that a waiting decision would have now.
@@ -94,10 +95,11 @@ type Preview struct {
 
 // Answered is the response to an approval, rejection or withdrawal.
 type Answered struct {
-	Decision Decision  `json:"decision" doc:"The decision after the answer."`
-	Payout   *Payout   `json:"payout" doc:"The payout after the answer; null for a decision about a refund."`
-	Refund   *Refund   `json:"refund" doc:"The refund after the answer; null for a decision about a payout."`
-	Approval *Approval `json:"approval" doc:"Always null: the decision was answered."`
+	Decision Decision         `json:"decision" doc:"The decision after the answer."`
+	Payout   *Payout          `json:"payout" doc:"The payout after the answer; null for another decision."`
+	Refund   *Refund          `json:"refund" doc:"The refund after the answer; null for another decision."`
+	Movement *BalanceMovement `json:"movement" doc:"The credit or debit after the answer; null for another decision."`
+	Approval *Approval        `json:"approval" doc:"Always null: the decision was answered."`
 }
 
 // String implements fmt.Stringer.

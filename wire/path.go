@@ -16,6 +16,7 @@ const (
 	PathHolds           = "/v1/staff/holds"
 	PathProviders       = "/v1/staff/providers"
 	PathBalances        = "/v1/staff/balances"
+	PathBalance         = "/v1/balance"
 	PathCloses          = "/v1/staff/closes"
 	PathOverview        = "/v1/staff/overview"
 	PathActivity        = "/v1/staff/activity"

@@ -5,43 +5,46 @@ type Code string
 
 // The codes, in the order of their statuses.
 const (
-	CodeMalformedJSON     Code = "malformed_json"
-	CodeMalformedRequest  Code = "malformed_request"
-	CodeKeyRequired       Code = "idempotency_key_required"
-	CodeUnauthenticated   Code = "unauthenticated"
-	CodeFundingDeclined   Code = "funding_declined"
-	CodeForbidden         Code = "forbidden"
-	CodeNotEligible       Code = "not_eligible"
-	CodeNotFound          Code = "not_found"
-	CodePacketNotFound    Code = "packet_not_found"
-	CodeClaimNotFound     Code = "claim_not_found"
-	CodePayoutNotFound    Code = "payout_not_found"
-	CodeRefundNotFound    Code = "refund_not_found"
-	CodeCampaignNotFound  Code = "campaign_not_found"
-	CodeMethodNotAllowed  Code = "method_not_allowed"
-	CodeRequestTimeout    Code = "request_timeout"
-	CodeNotOpenYet        Code = "not_open_yet"
-	CodeSoldOut           Code = "sold_out"
-	CodeRequestInProgress Code = "request_in_progress"
-	CodeNotRetryable      Code = "not_retryable"
-	CodeDecisionPending   Code = "decision_pending"
-	CodeDecisionChanged   Code = "decision_changed"
-	CodeHeld              Code = "held"
-	CodeRecoveryRequired  Code = "recovery_required"
-	CodeOwnKey            Code = "own_key"
-	CodeLastAdminKey      Code = "last_admin_key"
-	CodeKeyEnded          Code = "key_ended"
-	CodeCampaignEnded     Code = "campaign_ended"
-	CodeManyCampaigns     Code = "too_many_campaigns"
-	CodeExpired           Code = "expired"
-	CodeBodyTooLarge      Code = "body_too_large"
-	CodeUnsupportedMedia  Code = "unsupported_media_type"
-	CodeInvalidRequest    Code = "invalid_request"
-	CodeKeyReused         Code = "idempotency_key_reused"
-	CodeRateLimited       Code = "rate_limited"
-	CodeHeadersTooLarge   Code = "headers_too_large"
-	CodeInternal          Code = "internal"
-	CodeUnavailable       Code = "unavailable"
+	CodeMalformedJSON    Code = "malformed_json"
+	CodeMalformedRequest Code = "malformed_request"
+	CodeKeyRequired      Code = "idempotency_key_required"
+	CodeUnauthenticated  Code = "unauthenticated"
+	CodeFundingDeclined  Code = "funding_declined"
+	// CodeInsufficientBalance is 402 of a packet and 409 of a debit.
+	CodeInsufficientBalance Code = "insufficient_balance"
+	CodeForbidden           Code = "forbidden"
+	CodeNotEligible         Code = "not_eligible"
+	CodeNotFound            Code = "not_found"
+	CodePacketNotFound      Code = "packet_not_found"
+	CodeClaimNotFound       Code = "claim_not_found"
+	CodePayoutNotFound      Code = "payout_not_found"
+	CodeRefundNotFound      Code = "refund_not_found"
+	CodeCampaignNotFound    Code = "campaign_not_found"
+	CodeMethodNotAllowed    Code = "method_not_allowed"
+	CodeRequestTimeout      Code = "request_timeout"
+	CodeNotOpenYet          Code = "not_open_yet"
+	CodeSoldOut             Code = "sold_out"
+	CodeRequestInProgress   Code = "request_in_progress"
+	CodeNotRetryable        Code = "not_retryable"
+	CodeDecisionPending     Code = "decision_pending"
+	CodeDecisionChanged     Code = "decision_changed"
+	CodeHeld                Code = "held"
+	CodeReferenceUsed       Code = "reference_used"
+	CodeRecoveryRequired    Code = "recovery_required"
+	CodeOwnKey              Code = "own_key"
+	CodeLastAdminKey        Code = "last_admin_key"
+	CodeKeyEnded            Code = "key_ended"
+	CodeCampaignEnded       Code = "campaign_ended"
+	CodeManyCampaigns       Code = "too_many_campaigns"
+	CodeExpired             Code = "expired"
+	CodeBodyTooLarge        Code = "body_too_large"
+	CodeUnsupportedMedia    Code = "unsupported_media_type"
+	CodeInvalidRequest      Code = "invalid_request"
+	CodeKeyReused           Code = "idempotency_key_reused"
+	CodeRateLimited         Code = "rate_limited"
+	CodeHeadersTooLarge     Code = "headers_too_large"
+	CodeInternal            Code = "internal"
+	CodeUnavailable         Code = "unavailable"
 )
 
 // FieldError is one fault of a member, parameter or path segment.
@@ -62,7 +65,7 @@ type Problem struct {
 	RequestID string       `json:"request_id" doc:"The X-Request-Id of the answer; in a replayed answer that of the first answer."`
 	Errors    []FieldError `json:"errors,omitempty" nullable:"false" doc:"With invalid_request: all faults."`
 	OpensAt   *Time        `json:"opens_at,omitempty" doc:"With not_open_yet: when the packet opens."`
-	PacketID  string       `json:"packet_id,omitempty" doc:"With funding_declined: the rejected packet."`
-	Failure   *Failure     `json:"failure,omitempty" doc:"With funding_declined: why the charge was declined."`
+	PacketID  string       `json:"packet_id,omitempty" doc:"With funding_declined and insufficient_balance: the rejected packet."`
+	Failure   *Failure     `json:"failure,omitempty" doc:"With funding_declined and insufficient_balance: why the charge was declined."`
 	Preview   *Preview     `json:"preview,omitempty" doc:"With decision_changed: what the decision would now do."`
 }

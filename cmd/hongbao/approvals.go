@@ -64,6 +64,8 @@ func approvalRow(a *wire.ApprovalItem) []any {
 	switch {
 	case a.Payout != nil:
 		about, amount, to = a.Payout.ID, formatYuan(a.Payout.Amount), a.Payout.UserID
+	case a.Movement != nil:
+		about, amount, to = a.Movement.App, formatYuan(a.Movement.Amount), a.Movement.Reference
 	case a.Refund != nil:
 		about, amount, to = a.Refund.ID, formatYuan(a.Refund.Amount), a.Refund.UserID
 	}
@@ -76,6 +78,14 @@ func approvalRow(a *wire.ApprovalItem) []any {
 	}
 	return []any{a.ID, a.Decision.Kind, about, amount, to, a.Decision.By, a.Decision.Reason, optionalText(a.Evidence), status,
 		optionalText(a.AnsweredBy), formatTime(a.ExpiresAt)}
+}
+
+// aboutAnswered says what an answered decision is about.
+func aboutAnswered(a *wire.Answered) string {
+	if a.Movement != nil {
+		return aboutMovement(a.Movement)
+	}
+	return aboutPayment(a.Payout, a.Refund)
 }
 
 // aboutPayment says which payment a decision is about, and its status.
@@ -107,7 +117,7 @@ func approvalAnswer(verb, short string, do decision[wire.Answered]) command {
 			a, err := do(t.staff, ctx, t.args[0], t.why(), t.key())
 			return t.shown(err, func() error {
 				return printf(t.out, "%s, requested by %s, is %s; %s.\n", decisionName(a.Decision), a.Decision.By, a.Decision.Status,
-					aboutPayment(a.Payout, a.Refund))
+					aboutAnswered(a))
 			})
 		},
 	}

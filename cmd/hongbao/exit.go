@@ -59,6 +59,7 @@ func (e *usageError) Unwrap() error { return e.err }
 var refusedCodes = []wire.Code{
 	wire.CodeFundingDeclined, wire.CodeForbidden, wire.CodeNotEligible, wire.CodeNotOpenYet, wire.CodeSoldOut, wire.CodeExpired,
 	wire.CodeNotRetryable, wire.CodeDecisionPending, wire.CodeDecisionChanged, wire.CodeHeld, wire.CodeRecoveryRequired,
+	wire.CodeInsufficientBalance, wire.CodeReferenceUsed,
 	wire.CodeOwnKey, wire.CodeLastAdminKey,
 	wire.CodeKeyEnded,
 	wire.CodeCampaignEnded, wire.CodeManyCampaigns,

@@ -33,6 +33,7 @@ time, also on a replica.
   attempt    an attempt is booked if and only if its transfer exists
   settled    status and timestamp agree
   unknown    every transfer and attempt belongs to a payment
+  balance    the balance of an app is the sum of its transfers, and its credits and debits were approved
 
 Money that moved twice (suspense) and open breaks are reported but are no violations:
 the ledger records them correctly, and staff has to act.

@@ -118,6 +118,10 @@ func decisionName(d wire.Decision) string {
 		return "Marking as paid"
 	case "ask":
 		return "Querying the provider"
+	case "credit":
+		return "Crediting the balance"
+	case "debit":
+		return "Debiting the balance"
 	case "moved":
 		return `Recording the outcome "moved"`
 	case "not_moved":

@@ -3,7 +3,7 @@ package payout
 import "hongbao/internal/money"
 
 // Account of the ledger. Holding, owed, refunding, outside and suspense are kept per packet,
-// provider per provider, house once (rule R12).
+// provider per provider, prefunded per app, bank and house once (rule R12).
 type Account string
 
 // The accounts.
@@ -15,10 +15,15 @@ const (
 	AccountOutside   Account = "outside"
 	AccountSuspense  Account = "suspense"
 	AccountHouse     Account = "house"
+	// AccountPrefunded is the money that an app has paid in and that is not in a packet.
+	AccountPrefunded Account = "prefunded"
+	// AccountBank is our bank account, over which apps pay in and are paid out.
+	AccountBank Account = "bank"
 )
 
 // Accounts lists every account.
-var Accounts = []Account{AccountProvider, AccountHolding, AccountOwed, AccountRefunding, AccountOutside, AccountSuspense, AccountHouse}
+var Accounts = []Account{AccountProvider, AccountHolding, AccountOwed, AccountRefunding, AccountOutside, AccountSuspense, AccountHouse,
+	AccountPrefunded, AccountBank}
 
 // TransferKind names why money moved between two accounts.
 type TransferKind string
@@ -48,6 +53,14 @@ const (
 	PostRefundKept TransferKind = "refund_kept"
 	// PostRefundDropped: the cancelled payout of this refund has reached its recipient after all.
 	PostRefundDropped TransferKind = "refund_dropped"
+	// PostCredit: an app has paid money in.
+	PostCredit TransferKind = "credit"
+	// PostDebit: an app was paid money out.
+	PostDebit TransferKind = "debit"
+	// PostReserve: a packet is paid from its app's balance. It is the charge of a merchant's packet.
+	PostReserve TransferKind = "reserve"
+	// PostRelease: money of a packet goes back to its app's balance. It is the refund of a merchant's packet.
+	PostRelease TransferKind = "release"
 )
 
 // transferAccounts are the debited and the credited account of each kind.
@@ -69,13 +82,17 @@ var transferAccounts = map[TransferKind][2]Account{
 	PostChargeReturned:    {AccountHouse, AccountProvider},
 	PostRefundKept:        {AccountRefunding, AccountHouse},
 	PostRefundDropped:     {AccountRefunding, AccountSuspense},
+	PostCredit:            {AccountBank, AccountPrefunded},
+	PostDebit:             {AccountPrefunded, AccountBank},
+	PostReserve:           {AccountPrefunded, AccountHolding},
+	PostRelease:           {AccountRefunding, AccountPrefunded},
 }
 
 // TransferKinds lists every kind, in the order of a packet's life.
 var TransferKinds = []TransferKind{PostCharge, PostClaim, PostPaid, PostReturned, PostPaidOutside, PostCancel, PostClose, PostRefunded,
 	PostRefundReturned,
 	PostRefundPaidOutside, PostHonoured, PostVoided, PostSecondSuccess, PostSecondReturned, PostChargeReturned, PostRefundKept,
-	PostRefundDropped}
+	PostRefundDropped, PostCredit, PostDebit, PostReserve, PostRelease}
 
 // Accounts returns the debited and the credited account of the kind.
 func (k TransferKind) Accounts() (debit, credit Account) {
@@ -104,7 +121,7 @@ type Transfer struct {
 	Debit   Account // the account that the money leaves
 	Credit  Account // the account that receives it
 	Amount  money.Fen
-	OrderNo string // the payment id where no order number is involved
+	OrderNo string // the payment id where no order number is involved; of a credit or debit the movement's id
 }
 
 // NewTransfer returns a transfer of a kind.
@@ -116,12 +133,16 @@ func NewTransfer(kind TransferKind, orderNo string, amount money.Fen) Transfer {
 // Reference returns the unique key of the transfer.
 func (p Transfer) Reference() string { return p.OrderNo + ":" + string(p.Kind) }
 
-// SuccessTransfer is the kind of ledger transfer when a payment of the kind succeeds.
-func SuccessTransfer(k Kind) TransferKind {
-	switch k {
-	case KindCharge:
+// SuccessTransfer is the kind of ledger transfer when a payment of the kind succeeds at a provider.
+func SuccessTransfer(k Kind, provider string) TransferKind {
+	switch {
+	case k == KindCharge && provider == BalanceProvider:
+		return PostReserve
+	case k == KindCharge:
 		return PostCharge
-	case KindRefund:
+	case k == KindRefund && provider == BalanceProvider:
+		return PostRelease
+	case k == KindRefund:
 		return PostRefunded
 	default:
 		return PostPaid
@@ -148,13 +169,16 @@ func (b Balances) Imbalanced() bool {
 			return true
 		}
 	}
-	return b.Parts() != b.ByKind[PostCharge]+b.ByKind[PostHonoured]-b.ByKind[PostVoided]
+	return b.Parts() != b.Charged()+b.ByKind[PostHonoured]-b.ByKind[PostVoided]
 }
 
 // Parts is the sum of paid, owed, held, refunding and refunded money.
 func (b Balances) Parts() money.Fen {
 	return b.Paid() + b.Refunded() + b.ByAccount[AccountHolding] + b.ByAccount[AccountOwed] + b.ByAccount[AccountRefunding]
 }
+
+// Charged is the money that the packet was funded with: by its sender's charge, or from its app's balance.
+func (b Balances) Charged() money.Fen { return b.ByKind[PostCharge] + b.ByKind[PostReserve] }
 
 // Paid is the money that recipients have: by the provider and by other means, without returned
 // amounts, and of cancelled payouts that have reached them after all.
@@ -163,8 +187,9 @@ func (b Balances) Paid() money.Fen {
 	return k[PostPaid] - k[PostReturned] + k[PostPaidOutside] + k[PostRefundDropped]
 }
 
-// Refunded is the money that the sender has back: by a refund, by other means, or with the charge.
+// Refunded is the money that the sender has back: by a refund, by other means, or with the charge; or
+// that the app's balance has back.
 func (b Balances) Refunded() money.Fen {
 	k := b.ByKind
-	return k[PostRefunded] - k[PostRefundReturned] + k[PostRefundPaidOutside] + k[PostRefundKept]
+	return k[PostRefunded] - k[PostRefundReturned] + k[PostRefundPaidOutside] + k[PostRefundKept] + k[PostRelease]
 }

@@ -58,7 +58,7 @@ func (s *Settlement) book(now time.Time) {
 	a := &s.Attempt
 	a.Booked = true
 	s.end(now)
-	s.Transfers = append(s.Transfers, NewTransfer(SuccessTransfer(s.Payment.Kind), a.OrderNo, s.Payment.Amount))
+	s.Transfers = append(s.Transfers, NewTransfer(SuccessTransfer(s.Payment.Kind, s.Payment.Provider), a.OrderNo, s.Payment.Amount))
 }
 
 func (s *Settlement) secondSuccess(now time.Time) {

@@ -75,6 +75,10 @@ const (
 	DecisionMoved DecisionKind = "moved"
 	// DecisionNotMoved states, with evidence, that the money of a payment has not moved: it fails.
 	DecisionNotMoved DecisionKind = "not_moved"
+	// DecisionCredit records, with evidence, money that an app has paid in.
+	DecisionCredit DecisionKind = "credit"
+	// DecisionDebit records, with evidence, money that an app is paid out.
+	DecisionDebit DecisionKind = "debit"
 )
 
 // DecisionStatus is the progress of a decision.

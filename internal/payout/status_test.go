@@ -183,7 +183,9 @@ func TestR12_PostingsAsDesigned(t *testing.T) {
 		"voided":          {"owed", "house"},        // added: an honoured share conflict that was not paid and is given up
 		"charge_returned": {"house", "provider"},
 		"refund_dropped":  {"refunding", "suspense"},
-		"refund_kept":     {"refunding", "house"}, // added: of a packet whose charge was returned
+		"credit":          {"bank", "prefunded"}, "debit": {"prefunded", "bank"},
+		"reserve": {"prefunded", "holding"}, "release": {"refunding", "prefunded"},
+		"refund_kept": {"refunding", "house"}, // added: of a packet whose charge was returned
 	}
 	if len(transferAccounts) != len(want) {
 		t.Errorf("%d kinds of postings, designed %d", len(transferAccounts), len(want))

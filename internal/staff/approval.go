@@ -6,7 +6,7 @@ import (
 	"hongbao/internal/payout"
 )
 
-// Decision is one decision of staff about one payment.
+// Decision is one decision of staff about one payment, or about a movement of an app's balance.
 type Decision struct {
 	ID        string
 	PaymentID string
@@ -32,9 +32,12 @@ type Decision struct {
 	ApproveKeyID  string // of the key that answered, or withdrew
 	ApproveReason string
 	EndedAt       time.Time
+	// Movement is the movement that a credit or debit is about, whose id is PaymentID; nil: a payment's.
+	Movement *BalanceMovement
 }
 
-// Approval is a decision that needs, or needed, a second person, with its payment.
+// Approval is a decision that needs, or needed, a second person, with its payment unless it is about a
+// movement.
 type Approval struct {
 	Decision Decision
 	Row      PaymentRow

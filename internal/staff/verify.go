@@ -36,17 +36,20 @@ const (
 	RuleSettled Rule = "settled"
 	// RuleUnknown: a transfer belongs to an existing payment and to its packet.
 	RuleUnknown Rule = "unknown"
+	// RuleBalance: an app's balance is the sum of its transfers, of which each credit and debit is an
+	// approved movement.
+	RuleBalance Rule = "balance"
 )
 
 // Rules lists every rule in the order above.
 var Rules = []Rule{RuleTransfer, RuleReference, RuleNegative, RuleTotal, RuleStatus, RuleClaims, RuleRemainder, RulePayment, RuleAttempt,
-	RuleSettled, RuleUnknown}
+	RuleSettled, RuleUnknown, RuleBalance}
 
 // Violation is one broken rule and its place.
 type Violation struct {
 	Rule     Rule   `json:"rule"`
 	PacketID string `json:"packet_id"`
-	// Subject is the payment, order number or transfer it is about; "": the packet.
+	// Subject is the payment, order number, transfer or app it is about; "": the packet.
 	Subject string `json:"subject,omitempty"`
 	Detail  string `json:"detail"`
 }
@@ -150,14 +153,15 @@ func (v *PacketVerifier) Suspense() money.Fen { return -v.balance[payout.Account
 func (v *PacketVerifier) totals() {
 	p, k := v.packet, v.byKind
 	charged := p.Total
-	if k[payout.PostCharge] == 0 && (p.Status == "rejected" || p.Status == "funding") { // while funding the charge may have succeeded
+	found := payout.Balances{ByKind: k, ByAccount: v.balance}
+	if found.Charged() == 0 && (p.Status == "rejected" || p.Status == "funding") { // while funding the charge may have succeeded
 		charged = 0
 	}
-	if k[payout.PostCharge] != charged {
-		v.add(RuleTotal, "", "charged %d, want %d while %s", k[payout.PostCharge], charged, p.Status)
+	if found.Charged() != charged {
+		v.add(RuleTotal, "", "charged %d, want %d while %s", found.Charged(), charged, p.Status)
 	}
-	parts := payout.Balances{ByKind: k, ByAccount: v.balance}.Parts()
-	if whole := k[payout.PostCharge] + k[payout.PostHonoured] - k[payout.PostVoided]; parts != whole {
+	parts := found.Parts()
+	if whole := found.Charged() + k[payout.PostHonoured] - k[payout.PostVoided]; parts != whole {
 		v.add(RuleTotal, "", "the parts sum to %d of %d", parts, whole)
 	}
 	if p.ShareRows > 0 && (p.ShareRows != p.Shares || p.ShareSum != p.Total) {
@@ -196,7 +200,7 @@ func (v *PacketVerifier) status() {
 // refunded.
 func (v *PacketVerifier) givenBack() bool {
 	k := v.byKind
-	return k[payout.PostCharge] == v.packet.Total && k[payout.PostClose] == v.packet.Total && k[payout.PostClaim] == 0
+	return payout.Balances{ByKind: k}.Charged() == v.packet.Total && k[payout.PostClose] == v.packet.Total && k[payout.PostClaim] == 0
 }
 
 func (v *PacketVerifier) claims() {

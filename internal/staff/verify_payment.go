@@ -12,6 +12,7 @@ type LedgerPayment struct {
 	ID        string
 	PacketID  string
 	Kind      payout.Kind
+	Provider  string
 	UserID    string
 	Amount    money.Fen
 	Status    payout.Status
@@ -75,7 +76,7 @@ func (v *paymentVerifier) addTransfer(t StoredTransfer) {
 // returned.
 func (v *paymentVerifier) moved() {
 	p := v.payment
-	success, back := payout.SuccessTransfer(p.Kind), payout.ReturnTransfer(p.Kind)
+	success, back := payout.SuccessTransfer(p.Kind, p.Provider), payout.ReturnTransfer(p.Kind)
 	net, want := v.byKind[success]-v.byKind[back], money.Fen(0)
 	if p.Status == payout.StatusPaid {
 		want = p.Amount
@@ -149,7 +150,7 @@ func (v *paymentVerifier) attempts() {
 	known := map[string]bool{p.ID: true}
 	for _, a := range p.Attempts {
 		known[a.OrderNo] = true
-		success := v.under(a.OrderNo, payout.SuccessTransfer(p.Kind))
+		success := v.under(a.OrderNo, payout.SuccessTransfer(p.Kind, p.Provider))
 		second := v.under(a.OrderNo, payout.PostSecondSuccess)
 		if success && second {
 			v.add(RuleAttempt, a.OrderNo, "its success is posted, and as a second one too")

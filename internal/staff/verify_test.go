@@ -193,6 +193,21 @@ func TestR12_VerifierCatches(t *testing.T) {
 		}
 		caught[tc.rule] = true
 	}
+	sound := LedgerBalance{App: "shop", Available: 70, Sum: 70, Last: 70, Reserved: 30, Open: 30}
+	if found := VerifyBalance(sound); len(found) != 0 {
+		t.Errorf("a sound balance: %v", found)
+	}
+	for _, tamper := range []func(b *LedgerBalance){func(b *LedgerBalance) { b.Available = 71 }, func(b *LedgerBalance) { b.Reserved = 0 },
+		func(b *LedgerBalance) { b.Last = 69 }, func(b *LedgerBalance) { b.Unmatched = []string{"m1: no approved movement"} }} {
+		b := sound
+		tamper(&b)
+		found := VerifyBalance(b)
+		if len(found) != 1 || found[0].Subject != "shop" {
+			t.Errorf("%+v: found %v", b, found)
+			continue
+		}
+		caught[found[0].Rule] = true
+	}
 	for _, rule := range Rules {
 		if !caught[rule] {
 			t.Errorf("nothing breaks rule %s", rule)

@@ -33,6 +33,7 @@ type Recall struct {
 }
 
 // DecisionAnswer renders the answer of a decision inside its transaction, so that effect and stored
-// answer are atomic. d is nil when err is set (ErrNotRetryable, ErrDecisionPending,
-// ErrDecisionChanged or ErrUndecided); such answers are stored too.
+// answer are atomic. p is zero when d is about a movement. d is nil when err is set (ErrNotRetryable, ErrDecisionPending,
+// ErrDecisionChanged or ErrUndecided, of a movement
+// ErrInsufficientBalance or ErrReferenceUsed); such answers are stored too.
 type DecisionAnswer func(d *Decision, p PaymentRow, err error) (status int, body []byte)

@@ -38,6 +38,10 @@ func TestEndedKeyWritesNothing(t *testing.T) {
 					body
 			}))
 		},
+		"MoveBalance": func(w staff.Write) error {
+			return storetest.ErrOnly(s.MoveBalance(ctx, w, staff.BalanceMovement{App: "app", Kind: payout.PostCredit, Amount: 1, Reference: "r"},
+				"e", render))
+		},
 		"PlanBulk": func(w staff.Write) error {
 			_, _, err := s.PlanBulk(ctx, w, []string{id})
 			return err

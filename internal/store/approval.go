@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"hongbao/internal/access"
+	"hongbao/internal/money"
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
 	"hongbao/internal/store/mysql"
@@ -53,8 +54,12 @@ func (tx tx) decisionOf(approvalID string, lock bool) (staff.Decision, error) {
 // payout.ErrMySQLRestored, ErrUnavailable.
 func (s *Store) AnswerApproval(ctx context.Context, w staff.Write, approvalID string, agree bool,
 	render staff.DecisionAnswer) (staff.Answer, error) {
-	return s.onDecision(ctx, w, approvalID, func(tx tx, row mysql.PaymentRow, attempts []payout.Attempt, d staff.Decision) (staff.Answer,
-		error) {
+	to := payout.DecisionRejected
+	if agree {
+		to = payout.DecisionCarriedOut
+	}
+	return s.onDecision(ctx, w, approvalID, to, render, func(tx tx, row mysql.PaymentRow, attempts []payout.Attempt,
+		d staff.Decision) (staff.Answer, error) {
 		return tx.answerAbout(w, row, attempts, d, agree, render)
 	})
 }
@@ -168,7 +173,16 @@ func (s *Store) Approvals(ctx context.Context, f staff.ApprovalFilter) ([]staff.
 	if err := q.Order("created_at DESC, approval_id DESC").Limit(f.Limit).Scan(&rows).Error; err != nil {
 		return nil, mysql.Classify(err)
 	}
+	return s.explainApprovals(ctx, rows, now)
+}
+
+// explainApprovals adds to decisions their payments or movements, and what waiting ones would do now.
+func (s *Store) explainApprovals(ctx context.Context, rows []mysql.DecisionRow, now time.Time) ([]staff.Approval, error) {
 	about, err := s.paymentsOfDecisions(ctx, rows)
+	if err != nil {
+		return nil, err
+	}
+	movements, err := s.movementsOfDecisions(ctx, rows)
 	if err != nil {
 		return nil, err
 	}
@@ -178,6 +192,11 @@ func (s *Store) Approvals(ctx context.Context, f staff.ApprovalFilter) ([]staff.
 	}
 	out := make([]staff.Approval, len(rows))
 	for i, r := range rows {
+		if m, found := movements[r.PaymentID]; found {
+			out[i].Decision = r.Decision(now)
+			out[i].Decision.Movement = m
+			continue
+		}
 		row, found := about[r.PaymentID]
 		if !found {
 			return nil, fmt.Errorf("payment %s: %w", r.PaymentID, ErrNotFound)
@@ -203,6 +222,32 @@ func approvalOf(d staff.Decision, row staff.PaymentRow, attempts []payout.Attemp
 		a.Preview = &v
 	}
 	return a
+}
+
+// movementsOfDecisions reads, by id, the movements of apps' balances that decisions are about.
+func (s *Store) movementsOfDecisions(ctx context.Context, decisions []mysql.DecisionRow) (map[string]*staff.BalanceMovement, error) {
+	var ids []string
+	for _, d := range decisions {
+		if kind := payout.DecisionKind(d.Kind); kind == payout.DecisionCredit || kind == payout.DecisionDebit {
+			ids = append(ids, d.PaymentID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil, nil //nolint:nilnil // none
+	}
+	var rows []struct {
+		mysql.BalanceMovementRow `gorm:"embedded"`
+		Available                int64
+	}
+	err := s.read(ctx).Raw(`SELECT m.*, COALESCE(t.available, b.available, 0) AS available FROM balance_movements m
+		LEFT JOIN transfers t ON t.order_no = m.id LEFT JOIN app_balances b ON b.app_id = m.app_id WHERE m.id IN ?`, ids).Scan(&rows).Error
+	out := make(map[string]*staff.BalanceMovement, len(rows))
+	for _, r := range rows {
+		m := r.Movement()
+		m.Available = money.Fen(r.Available)
+		out[m.ID] = &m
+	}
+	return out, mysql.Classify(err)
 }
 
 // attemptsOfWaiting reads, by payment id, the attempts of payments with a waiting decision.

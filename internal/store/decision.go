@@ -114,16 +114,21 @@ func (tx tx) decide(w staff.Write, row mysql.PaymentRow, attempts []payout.Attem
 	} else if err := tx.carryOut(row, &p, attempts, d, false); err != nil {
 		return p, err
 	}
-	err = tx.Create(&mysql.DecisionRow{ID: d.ID, PaymentID: d.PaymentID, Kind: string(d.Kind), Reason: d.Reason, DecidedBy: d.By, Role: d.Role,
+	if err := tx.addDecision(*d); err != nil {
+		return p, err
+	}
+	return p, tx.noteDecision(w, string(d.Kind), row, p, *d)
+}
+
+// addDecision inserts a decision.
+func (tx tx) addDecision(d staff.Decision) error {
+	return tx.Create(&mysql.DecisionRow{ID: d.ID, PaymentID: d.PaymentID, Kind: string(d.Kind), Reason: d.Reason, DecidedBy: d.By,
+		Role:  d.Role,
 		KeyID: mysql.OptString(d.KeyID), Status: string(d.Status), ApprovalID: mysql.OptString(d.ApprovalID),
 		ExpiresAt: mysql.OptTime(d.ExpiresAt),
 		Evidence:  mysql.OptString(d.Evidence), OrderNo: mysql.OptString(d.OrderNo), BreakID: mysql.OptNumber(d.BreakID),
 		PreviewHash: d.PreviewHash,
 		CreatedAt:   tx.now, EndedAt: mysql.OptTime(d.EndedAt)}).Error
-	if err != nil {
-		return p, err
-	}
-	return p, tx.noteDecision(w, string(d.Kind), row, p, *d)
 }
 
 // checkNoneWaiting refuses a decision while another one waits for approval. It ends an expired one.
@@ -266,12 +271,13 @@ func (s *Store) CarryOut(ctx context.Context, id string) (payout.State, error) {
 				return err
 			}
 		}
-		if effect.Status == payout.DecisionCarriedOut && p.Kind == payout.KindPayout { // a share conflict never was the sender's money
-			if err := tx.refundOfCancel(p); err != nil {
-				return err
-			}
+		if err := tx.noteCarriedOut(row, p, effect.Status); err != nil {
+			return err
 		}
-		return tx.noteCarriedOut(row, p, effect.Status)
+		if effect.Status == payout.DecisionCarriedOut && p.Kind == payout.KindPayout { // a share conflict never was the sender's money
+			return tx.refundOfCancel(p)
+		}
+		return nil
 	})
 	return out, err
 }

@@ -45,6 +45,9 @@ var (
 	explain        = storetest.Explain
 	sortFree       = storetest.SortFree
 	readsAtMost    = storetest.ReadsAtMost
+	askMovement    = storetest.AskMovement
+	moveBalance    = storetest.MoveBalance
+	ofMerchant     = storetest.OfMerchant
 	adapter        = storetest.Adapter
 	limits         = storetest.Limits
 	retryCommand   = storetest.RetryCommand

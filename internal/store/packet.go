@@ -15,42 +15,19 @@ import (
 	"hongbao/internal/store/mysql"
 )
 
-// RecordPacket inserts the packet row in status funding and its pending charge, in one transaction.
+// RecordPacket inserts the packet row in status funding and its charge, in one transaction. The charge is
+// pending; one from the app's balance is carried out at once, unless a hold stops it.
 // A repeat with the same body hash changes nothing. A missing list with EligibleCount > 0 means that
 // it is lost; only a recovery may record that. It returns the row's status. Errors: ErrConflict when
 // the id exists with another body or the list has another length, ErrMoved when the list is missing
 // and MySQL is normal, ErrUnavailable.
 func (s *Store) RecordPacket(ctx context.Context, p packet.Packet, sealedSeed []byte, eligible []string) (packet.Status, error) {
 	status := packet.StatusFunding
-	err := s.inTx(ctx, failpoint.CreateRecord, func(tx tx) error {
-		row, err := mysql.NewPacketRow(p, sealedSeed, eligible, tx.now)
-		if err != nil {
+	err := ifCovered(func(covered bool) error {
+		return s.inTx(ctx, failpoint.CreateRecord, func(tx tx) (err error) {
+			status, err = tx.recordPacket(p, sealedSeed, eligible, covered)
 			return err
-		}
-		var old mysql.PacketRow
-		switch err := tx.Where("id = ?", p.ID).Take(&old).Error; {
-		case err == nil:
-			if old.BodyHash != p.BodyHash {
-				return fmt.Errorf("packet %s: %w", p.ID, ErrConflict)
-			}
-			status = packet.Status(old.Status)
-			return nil
-		case !errors.Is(err, gorm.ErrRecordNotFound):
-			return err
-		}
-		status = packet.StatusFunding
-		if err := tx.listAllowed(p, eligible); err != nil {
-			return err
-		}
-		if err := tx.Create(&row).Error; err != nil {
-			return err
-		}
-		charge := payout.Payment{
-			ID: payout.ID(payout.KindCharge, p.ID, 0), Kind: payout.KindCharge, PacketID: p.ID, App: p.App, UserID: p.SenderID, ShareIndex: -1,
-			Account: p.SenderID, Amount: p.TotalAmount, Currency: p.Currency, Remark: remark(p.ID), Provider: p.ChargeProvider,
-			Status: payout.StatusPending, PayUntil: p.PayUntil(), CreatedAt: tx.now, UpdatedAt: tx.now,
-		}
-		return tx.insertPayment(charge)
+		})
 	})
 	if mysql.Duplicate(err) { // a concurrent run wrote the same row
 		rec, rerr := s.Packet(ctx, p.ID)
@@ -63,6 +40,46 @@ func (s *Store) RecordPacket(ctx context.Context, p packet.Packet, sealedSeed []
 		return rec.Stored, nil
 	}
 	return status, err
+}
+
+// recordPacket inserts a packet and its charge, unless it has the packet. covered: its app's balance
+// covers it, if the app funds it.
+func (tx tx) recordPacket(p packet.Packet, sealedSeed []byte, eligible []string, covered bool) (packet.Status, error) {
+	row, err := mysql.NewPacketRow(p, sealedSeed, eligible, tx.now)
+	if err != nil {
+		return "", err
+	}
+	var old mysql.PacketRow
+	switch err := tx.Where("id = ?", p.ID).Take(&old).Error; {
+	case err == nil:
+		if old.BodyHash != p.BodyHash {
+			return "", fmt.Errorf("packet %s: %w", p.ID, ErrConflict)
+		}
+		return packet.Status(old.Status), nil
+	case !errors.Is(err, gorm.ErrRecordNotFound):
+		return "", err
+	}
+	if err := tx.listAllowed(p, eligible); err != nil {
+		return "", err
+	}
+	if err := tx.Create(&row).Error; err != nil {
+		return "", err
+	}
+	charge := payout.Payment{
+		ID: payout.ID(payout.KindCharge, p.ID, 0), Kind: payout.KindCharge, PacketID: p.ID, App: p.App, UserID: p.SenderID, ShareIndex: -1,
+		Account: p.SenderID, Amount: p.TotalAmount, Currency: p.Currency, Remark: remark(p.ID), Provider: p.ChargeProvider,
+		Status: payout.StatusPending, PayUntil: p.PayUntil(), CreatedAt: tx.now, UpdatedAt: tx.now,
+	}
+	if p.ChargeProvider != payout.BalanceProvider {
+		return packet.StatusFunding, tx.insertPayment(charge)
+	}
+	if _, err := tx.chargeBalance(&charge, covered); err != nil { // under a hold it stays pending
+		return "", err
+	}
+	if err := tx.insertPayment(charge); err != nil {
+		return "", err
+	}
+	return packet.StatusFunding, tx.reserve(charge)
 }
 
 // listAllowed refuses a list of another length, and a missing one outside a recovery.
@@ -282,10 +299,7 @@ func (s *Store) CloseBooks(ctx context.Context, id string) (money.Fen, error) {
 		if remainder, err = tx.closeBooks(row); err != nil {
 			return err
 		}
-		if remainder == 0 {
-			return nil
-		}
-		return tx.createRemainderRefund(row, remainder)
+		return tx.payRemainder(row, remainder)
 	})
 	return remainder, err
 }

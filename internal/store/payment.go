@@ -168,51 +168,63 @@ func (tx tx) stateOf(id string) (payout.State, error) {
 // BeginSend records a send before it goes out (rules R3 to R5). It chooses the order number, stores
 // it with the exact request before the first send, and moves the payment to sending. Order is nil
 // when nothing may be sent; State is the next step. Held is set under a provider hold or on a
-// restored MySQL (rule R13). Errors: ErrNotFound, payout.ErrWrongProvider, ErrUnavailable, errors of
-// encode.
+// restored MySQL (rule R13). A charge from an app's balance is carried out here, without an order.
+// Errors: ErrNotFound, payout.ErrWrongProvider, ErrUnavailable, errors of encode.
 func (s *Store) BeginSend(ctx context.Context, id string, limits payout.Limits, encode func(payout.Instruction) ([]byte, error)) (
 	payout.SendStart, error) {
 	var out payout.SendStart
 	step := failpoint.ForPayment(id, failpoint.ChargeBegin, failpoint.PayoutBegin, failpoint.RefundBegin)
-	err := s.inPaymentTx(ctx, id, step, func(tx tx, row mysql.PaymentRow, attempts []payout.Attempt) error {
-		out = payout.SendStart{}
-		p := row.Payment()
-		if err := limits.Adapter.Assign(&p); err != nil {
-			return err
-		}
-		numbering := payout.ChooseOrderNo(p, attempts, tx.now)
-		if numbering != payout.NoOrderNo {
-			hold, err := tx.sendHold(p.ID, p.PacketID, limits.Adapter)
-			if err != nil {
-				return err
+	err := ifCovered(func(covered bool) error {
+		return s.inPaymentTx(ctx, id, step, func(tx tx, row mysql.PaymentRow, attempts []payout.Attempt) (err error) {
+			if row.Provider == payout.BalanceProvider {
+				out, err = tx.beginBalance(row, attempts, covered)
+			} else {
+				out, err = tx.beginSend(row, attempts, limits, encode)
 			}
-			if hold != nil { // nothing is stored, no order number is used
-				out.State, out.Hold = tx.state(p, attempts), hold
-				return nil
-			}
-		}
-		switch numbering {
-		case payout.NoOrderNo:
-			return tx.refuseSend(row, p, attempts, &out)
-		case payout.NewOrderNo:
-			next, err := tx.newAttempt(p, len(attempts)+1, encode)
-			if err != nil {
-				return err
-			}
-			attempts = append(attempts, next)
-		}
-		cur := &attempts[len(attempts)-1]
-		if err := payout.RecordSend(&p, cur, limits, tx.now); err != nil {
 			return err
-		}
-		if err := tx.writeSend(row, p, *cur); err != nil {
-			return err
-		}
-		out.State = tx.state(p, attempts)
-		out.Order = orderOf(*cur)
-		return nil
+		})
 	})
 	return out, err
+}
+
+func (tx tx) beginSend(row mysql.PaymentRow, attempts []payout.Attempt, limits payout.Limits,
+	encode func(payout.Instruction) ([]byte, error)) (out payout.SendStart, err error) {
+	p := row.Payment()
+	if err := limits.Adapter.Assign(&p); err != nil {
+		return out, err
+	}
+	numbering := payout.ChooseOrderNo(p, attempts, tx.now)
+	if numbering != payout.NoOrderNo {
+		hold, err := tx.sendHold(p.ID, p.PacketID, limits.Adapter)
+		if err != nil {
+			return out, err
+		}
+		if hold != nil { // nothing is stored, no order number is used
+			out.State, out.Hold = tx.state(p, attempts), hold
+			return out, nil
+		}
+	}
+	switch numbering {
+	case payout.NoOrderNo:
+		err = tx.refuseSend(row, p, attempts, &out)
+		return out, err
+	case payout.NewOrderNo:
+		next, err := tx.newAttempt(p, len(attempts)+1, encode)
+		if err != nil {
+			return out, err
+		}
+		attempts = append(attempts, next)
+	}
+	cur := &attempts[len(attempts)-1]
+	if err := payout.RecordSend(&p, cur, limits, tx.now); err != nil {
+		return out, err
+	}
+	if err := tx.writeSend(row, p, *cur); err != nil {
+		return out, err
+	}
+	out.State = tx.state(p, attempts)
+	out.Order = orderOf(*cur)
+	return out, nil
 }
 
 // writeSend writes a recorded send; the first one of a number inserts its attempt.

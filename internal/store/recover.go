@@ -251,10 +251,7 @@ func (s *Store) RecoverRemainder(ctx context.Context, id string, amount money.Fe
 		if left != amount {
 			return fmt.Errorf("packet %s: %d fen were refunded, the books leave %d: %w", id, amount, left, payout.ErrUndecided)
 		}
-		if left == 0 {
-			return nil
-		}
-		return tx.createRemainderRefund(row, left)
+		return tx.payRemainder(row, left)
 	})
 }
 

@@ -8,6 +8,16 @@ import (
 	"hongbao/internal/store/mysql"
 )
 
+// payRemainder gives the remainder of a packet back, in the transaction that closes its books.
+func (tx tx) payRemainder(row mysql.PacketRow, remainder money.Fen) error {
+	if remainder > 0 {
+		if err := tx.createRemainderRefund(row, remainder); err != nil {
+			return err
+		}
+	}
+	return tx.endReservation(row)
+}
+
 func (tx tx) createRemainderRefund(row mysql.PacketRow, amount money.Fen) error {
 	id := payout.ID(payout.KindRefund, row.ID, 0)
 	if err := tx.post(row.ID, payout.NewTransfer(payout.PostClose, id, amount)); err != nil {
@@ -30,13 +40,16 @@ func (tx tx) refundOfCancel(p payout.Payment) error {
 
 // createRefund inserts a refund, with the provider and account of its packet's charge: the money is
 // there, whichever account is configured now. When the sender has the charge back, the refund is
-// cancelled at once (rule R12).
+// cancelled at once (rule R12). That of a charge from an app's balance is paid at once.
 func (tx tx) createRefund(refund payout.Payment) error {
 	charge, _, err := tx.load(payout.ID(payout.KindCharge, refund.PacketID, 0), true)
 	if err != nil {
 		return err
 	}
 	refund.Provider, refund.ProviderAccount = charge.Provider, charge.ProviderAccount
+	if refund.Provider == payout.BalanceProvider {
+		return tx.releaseRefund(refund)
+	}
 	if payout.Status(charge.Status) != payout.StatusReturned {
 		if err := tx.insertPayment(refund); err != nil {
 			return err

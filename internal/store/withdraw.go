@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"hongbao/internal/access"
@@ -16,8 +17,8 @@ import (
 // payout.ErrNotAuthor, staff.ErrKeyReused, payout.ErrMySQLRestored, ErrUnavailable.
 func (s *Store) WithdrawApproval(ctx context.Context, w staff.Write, approvalID string,
 	render staff.DecisionAnswer) (staff.Answer, error) {
-	return s.onDecision(ctx, w, approvalID, func(tx tx, row mysql.PaymentRow, attempts []payout.Attempt, d staff.Decision) (staff.Answer,
-		error) {
+	return s.onDecision(ctx, w, approvalID, payout.DecisionWithdrawn, render, func(tx tx, row mysql.PaymentRow, attempts []payout.Attempt,
+		d staff.Decision) (staff.Answer, error) {
 		if !access.SamePerson(d.By, w.Owner) {
 			return staff.Answer{}, payout.ErrNotAuthor
 		}
@@ -85,28 +86,37 @@ func (tx tx) withdrawCancel(w staff.Write, row mysql.PaymentRow) (payout.Payment
 	return p, d, tx.noteDecision(w, "withdraw_open_"+string(d.Kind), row, p, d)
 }
 
-// onDecision runs a staff write about a decision with approval. do gets its payment and the decision
-// locked.
-func (s *Store) onDecision(ctx context.Context, w staff.Write, approvalID string, do func(tx, mysql.PaymentRow, []payout.Attempt,
-	staff.Decision) (staff.Answer, error)) (staff.Answer, error) {
-	return s.staffWrite(ctx, failpoint.DecideAnswer, w, func(tx tx) (staff.Answer, error) {
-		row, attempts, d, err := tx.lockDecision(approvalID)
-		if err != nil {
-			return staff.Answer{}, err
-		}
-		return do(tx, row, attempts, d)
-	})
-}
-
-// lockDecision locks the payment first and then its decision, in the order of every deciding
-// transaction.
-func (tx tx) lockDecision(approvalID string) (row mysql.PaymentRow, attempts []payout.Attempt, d staff.Decision, err error) {
-	if d, err = tx.decisionOf(approvalID, false); err != nil {
-		return row, nil, d, err
+// onDecision runs a staff write about a decision with approval, whose answer is the status to. do gets its
+// payment and the decision locked, the payment first, in the order of every deciding transaction. One
+// about a movement is answered here.
+func (s *Store) onDecision(ctx context.Context, w staff.Write, approvalID string, to payout.DecisionStatus, render staff.DecisionAnswer,
+	do func(tx, mysql.PaymentRow, []payout.Attempt, staff.Decision) (staff.Answer, error)) (staff.Answer, error) {
+	write := func() (staff.Answer, error) {
+		return s.staffWrite(ctx, failpoint.DecideAnswer, w, func(tx tx) (staff.Answer, error) {
+			d, err := tx.decisionOf(approvalID, false)
+			if err != nil {
+				return staff.Answer{}, err
+			}
+			var row mysql.PaymentRow
+			var attempts []payout.Attempt
+			movement := d.Kind == payout.DecisionCredit || d.Kind == payout.DecisionDebit
+			if !movement {
+				if row, attempts, err = tx.load(d.PaymentID, true); err != nil {
+					return staff.Answer{}, err
+				}
+			}
+			if d, err = tx.decisionOf(approvalID, true); err != nil {
+				return staff.Answer{}, err
+			}
+			if movement {
+				return tx.answerMovementBy(w, d, to, render)
+			}
+			return do(tx, row, attempts, d)
+		})
 	}
-	if row, attempts, err = tx.load(d.PaymentID, true); err != nil {
-		return row, nil, d, err
+	out, err := write()
+	if errors.Is(err, payout.ErrInsufficientBalance) { // spent since it was read: now it is refused
+		out, err = write()
 	}
-	d, err = tx.decisionOf(approvalID, true)
-	return row, attempts, d, err
+	return out, err
 }

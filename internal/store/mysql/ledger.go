@@ -21,6 +21,8 @@ type TransferRow struct {
 	OrderNo   string
 	Reference string
 	CreatedAt time.Time
+	AppID     *string // of the balance that it changes
+	Available *int64  // of that balance, afterwards
 }
 
 // TableName names the table.

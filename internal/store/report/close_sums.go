@@ -74,10 +74,10 @@ func (s *Source) nextTransfer(ctx context.Context, from, to time.Time) (time.Tim
 	return mysql.OrZero(at), mysql.Classify(err)
 }
 
-const sumTransfersByApp = `SELECT COALESCE(k.app_id, '') AS app, t.kind, SUBSTRING(t.order_no, 1, 1) AS payment, COUNT(*) AS n,
+const sumTransfersByApp = `SELECT COALESCE(k.app_id, t.app_id, '') AS app, t.kind, SUBSTRING(t.order_no, 1, 1) AS payment, COUNT(*) AS n,
 	SUM(t.amount) AS sum
 	FROM transfers t FORCE INDEX (transfers_created) LEFT JOIN packets k ON k.id = t.packet_id
-	WHERE t.created_at >= ? AND t.created_at < ? GROUP BY k.app_id, t.kind, payment`
+	WHERE t.created_at >= ? AND t.created_at < ? GROUP BY app, t.kind, payment`
 
 // sumBetween adds up the transfers in [from, to), one sumWindow a statement. Spans without transfers
 // are skipped.

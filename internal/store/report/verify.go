@@ -35,7 +35,7 @@ func (s *Source) VerifyLedger(ctx context.Context, found func(staff.Violation) e
 	for _, rule := range staff.Rules {
 		v.out.Violations[rule] = 0
 	}
-	for _, pass := range []func() error{v.byPacket, v.byPayment, v.breaks} {
+	for _, pass := range []func() error{v.byPacket, v.byPayment, v.balances, v.breaks} {
 		if err := pass(); err != nil {
 			return v.out, mysql.Classify(err)
 		}
@@ -90,12 +90,13 @@ func (p *pages[T]) skip() { p.buf = p.buf[1:] }
 
 const transferColumns = "id, packet_id, kind, debit, credit, amount, order_no, reference"
 
-// transfersBy reads the ledger by packet or by order number.
+// transfersBy reads the ledger by packet or by order number, without credits and debits, which have no
+// packet.
 func (c *ledgerCheck) transfersBy(column, index string, of func(mysql.TransferRow) string) *pages[mysql.TransferRow] {
 	return &pages[mysql.TransferRow]{size: verifyRows, read: func(last *mysql.TransferRow) (rows []mysql.TransferRow, err error) {
-		q := c.db.Table("transfers FORCE INDEX (" + index + ")").Select(transferColumns)
+		q := c.db.Table("transfers FORCE INDEX (" + index + ")").Select(transferColumns).Where("packet_id > ''")
 		if last != nil {
-			q = q.Where("("+column+" = ? AND id > ?) OR "+column+" > ?", of(*last), last.ID, of(*last))
+			q = q.Where("(("+column+" = ? AND id > ?) OR "+column+" > ?)", of(*last), last.ID, of(*last))
 		}
 		err = q.Order(column + ", id").Limit(verifyRows).Find(&rows).Error
 		return rows, err

@@ -14,6 +14,7 @@ type ledgerPaymentRow struct {
 	ID          string
 	PacketID    string
 	Kind        string
+	Provider    string
 	UserID      string
 	ShareIndex  int
 	Amount      int64
@@ -25,7 +26,8 @@ type ledgerPaymentRow struct {
 }
 
 func (r ledgerPaymentRow) payment() staff.LedgerPayment {
-	p := staff.LedgerPayment{ID: r.ID, PacketID: r.PacketID, Kind: payout.Kind(r.Kind[0]), UserID: r.UserID, Amount: money.Fen(r.Amount),
+	p := staff.LedgerPayment{ID: r.ID, PacketID: r.PacketID, Kind: payout.Kind(r.Kind[0]), Provider: r.Provider, UserID: r.UserID,
+		Amount: money.Fen(r.Amount),
 		Status: payout.Status(r.Status), SettledAt: mysql.OrZero(r.SettledAt), ShareUser: mysql.OrEmpty(r.ShareUser), CancelRefund: r.cancelled}
 	if r.ShareAmount != nil {
 		p.ShareAmount = money.Fen(*r.ShareAmount)
@@ -39,7 +41,7 @@ func (c *ledgerCheck) payments() *pages[ledgerPaymentRow] {
 		if last != nil {
 			after = last.ID
 		}
-		err = c.db.Raw(`SELECT p.id, p.packet_id, p.kind, p.user_id, p.share_index, p.amount, p.status, p.settled_at,
+		err = c.db.Raw(`SELECT p.id, p.packet_id, p.kind, p.provider, p.user_id, p.share_index, p.amount, p.status, p.settled_at,
 			s.user_id AS share_user, s.amount AS share_amount FROM payments p
 			LEFT JOIN shares s ON s.packet_id = p.packet_id AND s.share_index = p.share_index AND p.kind = 'p'
 			WHERE p.id > ? ORDER BY p.id LIMIT ?`, after, verifyPayments).Scan(&rows).Error

@@ -36,6 +36,9 @@ type Store interface {
 	PaymentState(ctx context.Context, id string) (payout.State, error)
 	DueOutbox(ctx context.Context, limit int) ([]payout.DueRun, error)
 	EnsureKey(ctx context.Context, k access.Key) error
+	EnsureApp(ctx context.Context, a access.App) error
+	MoveBalance(ctx context.Context, w staff.Write, m staff.BalanceMovement, evidence string, render staff.DecisionAnswer) (staff.Answer,
+		error)
 	Decide(ctx context.Context, w staff.Write, id string, c payout.DecisionRequest, render staff.DecisionAnswer) (staff.Answer, error)
 	AnswerApproval(ctx context.Context, w staff.Write, approvalID string, agree bool, render staff.DecisionAnswer) (staff.Answer, error)
 	RequestDailyReconciliation(ctx context.Context, provider string, day payout.Day, by string) (staff.Reconciliation, error)

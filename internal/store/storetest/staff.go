@@ -11,6 +11,7 @@ import (
 
 	"hongbao/internal/access"
 	"hongbao/internal/money"
+	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
 )
@@ -93,6 +94,10 @@ func Render(d *staff.Decision, p staff.PaymentRow, err error) (int, []byte) {
 		return 409, []byte("decision_pending")
 	case errors.Is(err, payout.ErrNotRetryable):
 		return 409, []byte("not_retryable " + string(p.Status))
+	case errors.Is(err, payout.ErrInsufficientBalance):
+		return 409, []byte("insufficient_balance")
+	case errors.Is(err, payout.ErrReferenceUsed):
+		return 409, []byte("reference_used")
 	case err != nil:
 		return 500, nil
 	}
@@ -120,3 +125,32 @@ func ErrOnly[T any](_ T, err error) error { return err }
 
 // RenderHold is the answer about a hold.
 func RenderHold(payout.Hold, staff.Releases) (int, []byte) { return 200, []byte("{}") }
+
+// AskMovement asks for a movement of an app's balance; the app is created when missing.
+func AskMovement(t testing.TB, s Store, m staff.BalanceMovement) staff.Answer {
+	t.Helper()
+	Must(t, s.EnsureApp(t.Context(), access.App{ID: m.App, Name: m.App, Salt: []byte("salt")}))
+	a, err := s.MoveBalance(t.Context(), StaffWrite(t, s, "finance"), m, "evidence of "+m.Reference, Render)
+	Must(t, err)
+	return a
+}
+
+// MoveBalance credits or debits an app's balance by two persons.
+func MoveBalance(t testing.TB, s Store, app string, kind payout.TransferKind, amount money.Fen) {
+	t.Helper()
+	a := AskMovement(t, s, staff.BalanceMovement{App: app, Kind: kind, Amount: amount, Reference: rand.Text()})
+	words := strings.Fields(string(a.Body))
+	if a.Status != 202 || len(words) < 3 || words[1] != "waiting" {
+		t.Fatalf("%d %s", a.Status, a.Body)
+	}
+	if a, err := s.AnswerApproval(t.Context(), StaffWrite(t, s, "finance2"), words[2], true, Render); err != nil || a.Status != 202 {
+		t.Fatalf("%d %s, %v", a.Status, a.Body, err)
+	}
+}
+
+// OfMerchant is a packet that its app funds from its balance.
+func OfMerchant(total money.Fen, shares int) packet.Packet {
+	p := SamplePacket(total, shares)
+	p.ChargeProvider = payout.BalanceProvider
+	return p
+}

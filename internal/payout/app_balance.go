@@ -1,0 +1,39 @@
+package payout
+
+import (
+	"errors"
+
+	"hongbao/internal/money"
+)
+
+// BalanceProvider is the provider of charges and refunds that are entries of an app's balance. It has no
+// adapter: nothing is sent.
+const BalanceProvider = "balance"
+
+// FailureInsufficientBalance is the failure code of a charge that the app's balance does not cover.
+const FailureInsufficientBalance = "insufficient_balance"
+
+// Errors of movements of an app's balance.
+var (
+	// ErrInsufficientBalance means that the available balance is smaller than the amount.
+	ErrInsufficientBalance = errors.New("the balance does not suffice")
+	// ErrReferenceUsed means that another credit or debit of the app has the reference.
+	ErrReferenceUsed = errors.New("the reference was used")
+)
+
+// AppBalance is the money that an app has paid in and that is not spent.
+type AppBalance struct {
+	App  string
+	Name string // of the app
+	// Available pays new packets. It is below zero only after a recovery that found more packets than the
+	// restored balance covers.
+	Available money.Fen
+	// Reserved is the money of packets whose books are open.
+	Reserved money.Fen
+	Currency string
+}
+
+// InsufficientBalance is why a charge from the balance fails.
+func InsufficientBalance() *Failure {
+	return NewFailure(FailureInsufficientBalance, "the app's balance does not cover the packet")
+}
