@@ -31,18 +31,13 @@ func (c *Client) Campaign(ctx context.Context, id string) (*wire.Campaign, error
 	return get[wire.Campaign](ctx, c.caller, campaign(id), nil)
 }
 
-// CampaignFilter filters the list of campaigns; zero members do not filter.
-type CampaignFilter struct {
-	Status wire.CampaignStatus `query:"status"`
-}
-
 // ListCampaigns returns one page of the app's campaigns.
-func (c *Client) ListCampaigns(ctx context.Context, f CampaignFilter, p Page) (*wire.List[wire.Campaign], error) {
+func (c *Client) ListCampaigns(ctx context.Context, f wire.CampaignFilter, p Page) (*wire.List[wire.Campaign], error) {
 	return page[wire.Campaign](ctx, c.caller, wire.PathCampaigns, f, p)
 }
 
 // Campaigns iterates over the app's campaigns, newest first.
-func (c *Client) Campaigns(ctx context.Context, f CampaignFilter) iter.Seq2[*wire.Campaign, error] {
+func (c *Client) Campaigns(ctx context.Context, f wire.CampaignFilter) iter.Seq2[*wire.Campaign, error] {
 	return each[wire.Campaign](ctx, c.caller, wire.PathCampaigns, f)
 }
 

@@ -52,14 +52,14 @@ func (b *bank) testCampaigns(t *testing.T) {
 		t.Errorf("asked for again %+v", again)
 	}
 	ids := map[wire.CampaignStatus]string{}
-	for item, err := range b.client.Campaigns(ctx, client.CampaignFilter{}) {
+	for item, err := range b.client.Campaigns(ctx, wire.CampaignFilter{}) {
 		b.must(err)
 		ids[item.Status] += item.ID
 	}
 	if len(ids) != 2 || ids[wire.CampaignActive] != plain.ID || ids[wire.CampaignEnded] != c.ID {
 		t.Errorf("listed %v", ids)
 	}
-	page, err := b.client.ListCampaigns(ctx, client.CampaignFilter{Status: wire.CampaignEnded}, client.Page{Limit: 1})
+	page, err := b.client.ListCampaigns(ctx, wire.CampaignFilter{Status: wire.CampaignEnded}, client.Page{Limit: 1})
 	b.must(err)
 	if len(page.Items) != 1 || page.Items[0].ID != c.ID || page.NextCursor != nil {
 		t.Errorf("ended ones: %+v", page)
@@ -101,7 +101,7 @@ func (b *bank) campaignStatuses(ctx context.Context, id string) {
 func (b *bank) staffCampaigns(ctx context.Context, active, ended string) {
 	b.t.Helper()
 	found := map[string]wire.CampaignStatus{}
-	for c, err := range b.staff.Campaigns(ctx, client.StaffCampaignFilter{App: b.app.ID}) {
+	for c, err := range b.staff.Campaigns(ctx, wire.StaffCampaignFilter{App: b.app.ID}) {
 		b.must(err)
 		if c.App != b.app.ID {
 			b.t.Errorf("%+v", c)
@@ -111,7 +111,7 @@ func (b *bank) staffCampaigns(ctx context.Context, active, ended string) {
 	if len(found) != 2 || found[active] != wire.CampaignActive || found[ended] != wire.CampaignEnded {
 		b.t.Errorf("listed %v", found)
 	}
-	page, err := b.staff.ListCampaigns(ctx, client.StaffCampaignFilter{App: "another"}, client.Page{Limit: 1})
+	page, err := b.staff.ListCampaigns(ctx, wire.StaffCampaignFilter{App: "another"}, client.Page{Limit: 1})
 	b.must(err)
 	if len(page.Items) != 0 {
 		b.t.Errorf("of another app: %+v", page)
@@ -196,7 +196,7 @@ func (b *bank) campaignRefusals(ctx context.Context, used wire.CreateCampaign, k
 			return err
 		}, wire.CodeCampaignNotFound},
 		"wrong cursor": {func() error {
-			_, err := b.client.ListCampaigns(ctx, client.CampaignFilter{}, client.Page{Cursor: "x"})
+			_, err := b.client.ListCampaigns(ctx, wire.CampaignFilter{}, client.Page{Cursor: "x"})
 			return err
 		}, wire.CodeInvalidRequest},
 	} {

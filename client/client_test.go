@@ -103,7 +103,7 @@ func TestRequests(t *testing.T) {
 	for want, do := range map[string]func() error{
 		"POST /v1/packets": func() error { _, err := c.Create(ctx, wire.CreatePacket{}); return err },
 		"GET /v1/packets?limit=7&sender_id=a%26b&status=open": func() error {
-			_, err := c.ListPackets(ctx, client.PacketFilter{SenderID: "a&b", Status: wire.PacketOpen}, client.Page{Limit: 7})
+			_, err := c.ListPackets(ctx, wire.PacketFilter{SenderID: "a&b", Status: wire.PacketOpen}, client.Page{Limit: 7})
 			return err
 		},
 		"GET /v1/packets/p%2F1":     func() error { _, err := c.Packet(ctx, "p/1"); return err },
@@ -216,7 +216,7 @@ func TestIterators(t *testing.T) {
 	})
 	t.Run("filters go with every page", func(t *testing.T) {
 		c, s, _ := scripted(t, client.Retry{}, first, last)
-		for _, err := range c.Packets(t.Context(), client.PacketFilter{SenderID: "u"}) {
+		for _, err := range c.Packets(t.Context(), wire.PacketFilter{SenderID: "u"}) {
 			if err != nil {
 				t.Fatal(err)
 			}

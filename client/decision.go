@@ -63,20 +63,13 @@ func (s *Staff) MarkRefundPaid(ctx context.Context, id string, r wire.MarkPaid, 
 	return decide[wire.DecidedRefund](ctx, s, wire.PathRefunds+"/"+segment(id)+"/mark-paid", r, key)
 }
 
-// ApprovalFilter filters the list of decisions that need, or needed, a second person.
-type ApprovalFilter struct {
-	Status    string `query:"status"`     // "": all
-	PaymentID string `query:"payment_id"` // of this payout or refund
-	ByOthers  bool   `query:"by_others"`  // decisions of other people only: of the waiting ones, those that the caller may approve
-}
-
 // ListApprovals returns one page of decisions that need, or needed, a second person.
-func (s *Staff) ListApprovals(ctx context.Context, f ApprovalFilter, p Page) (*wire.List[wire.ApprovalItem], error) {
+func (s *Staff) ListApprovals(ctx context.Context, f wire.ApprovalFilter, p Page) (*wire.List[wire.ApprovalItem], error) {
 	return page[wire.ApprovalItem](ctx, s.caller, wire.PathApprovals, f, p)
 }
 
 // Approvals iterates over decisions that need, or needed, a second person, newest first.
-func (s *Staff) Approvals(ctx context.Context, f ApprovalFilter) iter.Seq2[*wire.ApprovalItem, error] {
+func (s *Staff) Approvals(ctx context.Context, f wire.ApprovalFilter) iter.Seq2[*wire.ApprovalItem, error] {
 	return each[wire.ApprovalItem](ctx, s.caller, wire.PathApprovals, f)
 }
 

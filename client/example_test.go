@@ -135,7 +135,9 @@ func ExampleStaff_Payouts() {
 		log.Fatal(err)
 	}
 	ctx := context.Background()
-	for payout, err := range s.Payouts(ctx, client.PayoutFilter{Status: wire.PayoutFailed, OlderThan: time.Hour}) {
+	hour := int64(3600)
+	failed := wire.PayoutFilter{PaymentFilter: wire.PaymentFilter{Status: wire.PayoutFailed, OlderThanSeconds: &hour}}
+	for payout, err := range s.Payouts(ctx, failed) {
 		if err != nil {
 			log.Fatal(err)
 		}

@@ -7,21 +7,13 @@ import (
 	"hongbao/wire"
 )
 
-// HoldFilter selects holds. Empty fields select all.
-type HoldFilter struct {
-	Active *bool  `query:"active"`
-	Scope  string `query:"scope"`
-	Name   string `query:"name"`
-	Kind   string `query:"kind"`
-}
-
 // ListHolds returns one page of holds.
-func (s *Staff) ListHolds(ctx context.Context, f HoldFilter, p Page) (*wire.List[wire.StaffHold], error) {
+func (s *Staff) ListHolds(ctx context.Context, f wire.HoldFilter, p Page) (*wire.List[wire.StaffHold], error) {
 	return page[wire.StaffHold](ctx, s.caller, wire.PathHolds, f, p)
 }
 
 // Holds iterates over holds, newest first.
-func (s *Staff) Holds(ctx context.Context, f HoldFilter) iter.Seq2[*wire.StaffHold, error] {
+func (s *Staff) Holds(ctx context.Context, f wire.HoldFilter) iter.Seq2[*wire.StaffHold, error] {
 	return each[wire.StaffHold](ctx, s.caller, wire.PathHolds, f)
 }
 

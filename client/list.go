@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"net/url"
 	"strconv"
 	"time"
 
@@ -59,19 +58,13 @@ func each[T any](ctx context.Context, c *caller, path string, filter any) iter.S
 	}
 }
 
-// PacketFilter filters the list of packets; zero members do not filter.
-type PacketFilter struct {
-	SenderID string            `query:"sender_id"`
-	Status   wire.PacketStatus `query:"status"`
-}
-
 // ListPackets returns one page of the app's packets.
-func (c *Client) ListPackets(ctx context.Context, f PacketFilter, p Page) (*wire.List[wire.Packet], error) {
+func (c *Client) ListPackets(ctx context.Context, f wire.PacketFilter, p Page) (*wire.List[wire.Packet], error) {
 	return page[wire.Packet](ctx, c.caller, wire.PathPackets, f, p)
 }
 
 // Packets iterates over the app's packets, newest first.
-func (c *Client) Packets(ctx context.Context, f PacketFilter) iter.Seq2[*wire.Packet, error] {
+func (c *Client) Packets(ctx context.Context, f wire.PacketFilter) iter.Seq2[*wire.Packet, error] {
 	return each[wire.Packet](ctx, c.caller, wire.PathPackets, f)
 }
 
@@ -110,12 +103,9 @@ func (c *Client) UserPackets(ctx context.Context, userID string) iter.Seq2[*wire
 // UserSummary returns one year of a user, counted in the time zone. The zone needs an IANA
 // name, as from time.LoadLocation, not time.Local. 0 and nil select the API's defaults.
 func (c *Client) UserSummary(ctx context.Context, userID string, year int, zone *time.Location) (*wire.Summary, error) {
-	query := url.Values{}
-	if year != 0 {
-		query.Set("year", strconv.Itoa(year))
-	}
+	period := wire.SummaryPeriod{Year: year}
 	if zone != nil {
-		query.Set("tz", zone.String())
+		period.TZ = zone.String()
 	}
-	return get[wire.Summary](ctx, c.caller, user(userID, "summary"), query)
+	return get[wire.Summary](ctx, c.caller, user(userID, "summary"), period)
 }

@@ -12,15 +12,11 @@ func (s *Staff) Overview(ctx context.Context) (*wire.Overview, error) {
 }
 
 // SumPayouts counts and sums the payouts that a filter selects.
-func (s *Staff) SumPayouts(ctx context.Context, f PayoutFilter) (*wire.PaymentSum, error) {
-	return s.sum(ctx, wire.PathPayouts, f)
+func (s *Staff) SumPayouts(ctx context.Context, f wire.PayoutFilter) (*wire.PaymentSum, error) {
+	return get[wire.PaymentSum](ctx, s.caller, wire.PathPayouts+"/sum", f)
 }
 
 // SumRefunds counts and sums the refunds that a filter selects.
-func (s *Staff) SumRefunds(ctx context.Context, f RefundFilter) (*wire.PaymentSum, error) {
-	return s.sum(ctx, wire.PathRefunds, PayoutFilter(f))
-}
-
-func (s *Staff) sum(ctx context.Context, list string, f PayoutFilter) (*wire.PaymentSum, error) {
-	return get[wire.PaymentSum](ctx, s.caller, list+"/sum", f)
+func (s *Staff) SumRefunds(ctx context.Context, f wire.RefundFilter) (*wire.PaymentSum, error) {
+	return get[wire.PaymentSum](ctx, s.caller, wire.PathRefunds+"/sum", f)
 }

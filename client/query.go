@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"reflect"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -18,8 +19,7 @@ func get[T any](ctx context.Context, c *caller, path string, filter any) (*T, er
 	return out, nil
 }
 
-// queryOf encodes a filter: a struct whose members have a tag query, without zero members. nil is no filter, and url.Values
-// are returned.
+// queryOf encodes a filter of package wire, without zero members. nil is no filter, and url.Values are returned.
 func queryOf(filter any) url.Values {
 	query := url.Values{}
 	switch f := filter.(type) {
@@ -29,26 +29,24 @@ func queryOf(filter any) url.Values {
 		return f
 	}
 	f := reflect.ValueOf(filter)
-	for i := range f.NumField() {
-		if member := f.Field(i); !member.IsZero() {
-			query.Set(f.Type().Field(i).Tag.Get("query"), queryText(reflect.Indirect(member)))
+	for _, member := range reflect.VisibleFields(f.Type()) {
+		name, _, _ := strings.Cut(member.Tag.Get("json"), ",")
+		if v := f.FieldByIndex(member.Index); name != "" && !v.IsZero() {
+			query.Set(name, queryText(reflect.Indirect(v)))
 		}
 	}
 	return query
 }
 
-// queryText formats one value: durations in seconds, amounts in fen.
+// queryText formats one value.
 func queryText(v reflect.Value) string {
-	switch x := v.Interface().(type) {
-	case time.Time:
-		return x.UTC().Format(time.RFC3339Nano)
-	case time.Duration:
-		return strconv.FormatInt(int64(x/time.Second), 10)
+	if at, ok := v.Interface().(time.Time); ok {
+		return at.UTC().Format(time.RFC3339Nano)
 	}
 	switch v.Kind() {
 	case reflect.Bool:
 		return strconv.FormatBool(v.Bool())
-	case reflect.Int64:
+	case reflect.Int, reflect.Int64:
 		return strconv.FormatInt(v.Int(), 10)
 	}
 	return v.String()

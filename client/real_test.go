@@ -194,7 +194,7 @@ func (b *bank) testUsers(t *testing.T) {
 		b.finish(ctx, p.ID, packet.CloseSoldOut)
 	}
 	amounts := map[string]money.Fen{}
-	for p, err := range b.client.Packets(ctx, client.PacketFilter{SenderID: sender, Status: wire.PacketClosed}) {
+	for p, err := range b.client.Packets(ctx, wire.PacketFilter{SenderID: sender, Status: wire.PacketClosed}) {
 		b.must(err)
 		amounts["packets"] += p.TotalAmount
 	}
@@ -230,7 +230,7 @@ func (b *bank) testPayouts(t *testing.T) {
 	b.finish(ctx, p.ID, packet.CloseSoldOut)
 	statuses := map[wire.PayoutStatus]int{}
 	failed := ""
-	for payout, err := range b.staff.Payouts(ctx, client.PayoutFilter{PacketID: p.ID}) {
+	for payout, err := range b.staff.Payouts(ctx, wire.PayoutFilter{PaymentFilter: wire.PaymentFilter{PacketID: p.ID}}) {
 		b.must(err)
 		if statuses[payout.Status]++; payout.Status == wire.PayoutFailed {
 			failed = payout.ID
@@ -239,8 +239,10 @@ func (b *bank) testPayouts(t *testing.T) {
 	if statuses[wire.PayoutPaid] != 2 || statuses[wire.PayoutFailed] != 1 {
 		t.Fatalf("payouts %v", statuses)
 	}
-	none, err := b.staff.ListPayouts(ctx, client.PayoutFilter{PacketID: p.ID, Status: wire.PayoutFailed, OlderThan: time.Hour, AmountMin: 1,
-		AmountMax: 500, UserID: "y~declined"}, client.Page{})
+	hour := int64(3600)
+	none, err := b.staff.ListPayouts(ctx, wire.PayoutFilter{PaymentFilter: wire.PaymentFilter{PacketID: p.ID, Status: wire.PayoutFailed,
+		OlderThanSeconds: &hour, AmountMin: wire.NonZero[money.Fen](1), AmountMax: wire.NonZero[money.Fen](500), UserID: "y~declined"}},
+		client.Page{})
 	b.must(err)
 	if len(none.Items) != 0 {
 		t.Errorf("payouts of an hour ago: %v", none.Items)
@@ -285,7 +287,7 @@ func (b *bank) decideByTwo(ctx context.Context, payoutID string) {
 		wire.CodeForbidden) {
 		b.t.Errorf("approved by the person who decided: %v", err)
 	}
-	for item, err := range b.staff.Approvals(ctx, client.ApprovalFilter{Status: "waiting"}) {
+	for item, err := range b.staff.Approvals(ctx, wire.ApprovalFilter{Status: "waiting"}) {
 		b.must(err)
 		if item.ID != decided.Approval.ID || item.Payout == nil || item.Payout.ID != payoutID || item.Refund != nil || item.AnsweredBy != nil {
 			b.t.Errorf("approval %+v", item)

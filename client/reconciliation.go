@@ -4,17 +4,9 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"time"
 
 	"hongbao/wire"
 )
-
-// ReconciliationFilter filters the list of reconciliations; zero members do not filter.
-type ReconciliationFilter struct {
-	Provider string `query:"provider"`
-	Date     string `query:"date"`
-	Status   string `query:"status"`
-}
 
 // Reconcile requests the comparison of a day with the provider's statement. It runs
 // afterwards: poll it until EndedAt is set. While a reconciliation of the same day is
@@ -29,31 +21,22 @@ func (s *Staff) Reconciliation(ctx context.Context, id string) (*wire.Reconcilia
 }
 
 // ListReconciliations returns one page of reconciliations.
-func (s *Staff) ListReconciliations(ctx context.Context, f ReconciliationFilter, p Page) (*wire.List[wire.Reconciliation], error) {
+func (s *Staff) ListReconciliations(ctx context.Context, f wire.ReconciliationFilter, p Page) (*wire.List[wire.Reconciliation], error) {
 	return page[wire.Reconciliation](ctx, s.caller, wire.PathReconciliations, f, p)
 }
 
 // Reconciliations iterates over reconciliations, newest first.
-func (s *Staff) Reconciliations(ctx context.Context, f ReconciliationFilter) iter.Seq2[*wire.Reconciliation, error] {
+func (s *Staff) Reconciliations(ctx context.Context, f wire.ReconciliationFilter) iter.Seq2[*wire.Reconciliation, error] {
 	return each[wire.Reconciliation](ctx, s.caller, wire.PathReconciliations, f)
 }
 
-// BreakFilter filters the list of breaks; zero members do not filter.
-type BreakFilter struct {
-	Kind             string        `query:"kind"`
-	PacketID         string        `query:"packet_id"`
-	ReconciliationID string        `query:"reconciliation_id"`
-	Resolved         *bool         `query:"resolved"`
-	OlderThan        time.Duration `query:"older_than_seconds"` // truncated to seconds
-}
-
 // ListBreaks returns one page of breaks.
-func (s *Staff) ListBreaks(ctx context.Context, f BreakFilter, p Page) (*wire.List[wire.Break], error) {
+func (s *Staff) ListBreaks(ctx context.Context, f wire.BreakFilter, p Page) (*wire.List[wire.Break], error) {
 	return page[wire.Break](ctx, s.caller, wire.PathBreaks, f, p)
 }
 
 // Breaks iterates over breaks, newest first.
-func (s *Staff) Breaks(ctx context.Context, f BreakFilter) iter.Seq2[*wire.Break, error] {
+func (s *Staff) Breaks(ctx context.Context, f wire.BreakFilter) iter.Seq2[*wire.Break, error] {
 	return each[wire.Break](ctx, s.caller, wire.PathBreaks, f)
 }
 

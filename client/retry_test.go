@@ -280,7 +280,7 @@ func TestLargestPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	c, _, _ := scripted(t, client.Retry{}, give(http.StatusOK, string(body)))
-	list, err := c.ListPackets(t.Context(), client.PacketFilter{}, client.Page{Limit: 200})
+	list, err := c.ListPackets(t.Context(), wire.PacketFilter{}, client.Page{Limit: 200})
 	if err != nil || len(list.Items) != 200 {
 		t.Errorf("%d bytes: %v", len(body), err)
 	}

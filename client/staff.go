@@ -7,33 +7,17 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 
-	"hongbao/internal/money"
 	"hongbao/wire"
 )
 
-// PayoutFilter filters the list of payouts; zero members do not filter.
-type PayoutFilter struct {
-	Status      wire.PayoutStatus `query:"status"`
-	PacketID    string            `query:"packet_id"`
-	UserID      string            `query:"user_id"`
-	OrderNo     string            `query:"order_no"` // used in any attempt
-	FailureCode string            `query:"failure_code"`
-	ProviderRef string            `query:"provider_ref"`       // the provider's reference, of any attempt
-	OlderThan   time.Duration     `query:"older_than_seconds"` // truncated to seconds
-	AmountMin   money.Fen         `query:"amount_min"`
-	AmountMax   money.Fen         `query:"amount_max"`
-	Late        bool              `query:"late"` // refunds only: unfinished and due for at least five minutes
-}
-
 // ListPayouts returns one page of payouts.
-func (s *Staff) ListPayouts(ctx context.Context, f PayoutFilter, p Page) (*wire.List[wire.Payout], error) {
+func (s *Staff) ListPayouts(ctx context.Context, f wire.PayoutFilter, p Page) (*wire.List[wire.Payout], error) {
 	return page[wire.Payout](ctx, s.caller, wire.PathPayouts, f, p)
 }
 
 // Payouts iterates over payouts, newest first.
-func (s *Staff) Payouts(ctx context.Context, f PayoutFilter) iter.Seq2[*wire.Payout, error] {
+func (s *Staff) Payouts(ctx context.Context, f wire.PayoutFilter) iter.Seq2[*wire.Payout, error] {
 	return each[wire.Payout](ctx, s.caller, wire.PathPayouts, f)
 }
 

@@ -9,22 +9,13 @@ import (
 	"hongbao/wire"
 )
 
-// AuditFilter filters the audit; zero members do not filter.
-type AuditFilter struct {
-	Actor   string    `query:"actor"`
-	Action  string    `query:"action"`
-	Subject string    `query:"subject"`
-	From    time.Time `query:"from"` // at or after
-	To      time.Time `query:"to"`   // before
-}
-
 // ListAudit returns one page of the audit.
-func (s *Staff) ListAudit(ctx context.Context, f AuditFilter, p Page) (*wire.List[wire.AuditEntry], error) {
+func (s *Staff) ListAudit(ctx context.Context, f wire.AuditFilter, p Page) (*wire.List[wire.AuditEntry], error) {
 	return page[wire.AuditEntry](ctx, s.caller, wire.PathAudit, f, p)
 }
 
 // Audit iterates over the audit, newest first.
-func (s *Staff) Audit(ctx context.Context, f AuditFilter) iter.Seq2[*wire.AuditEntry, error] {
+func (s *Staff) Audit(ctx context.Context, f wire.AuditFilter) iter.Seq2[*wire.AuditEntry, error] {
 	return each[wire.AuditEntry](ctx, s.caller, wire.PathAudit, f)
 }
 

@@ -7,19 +7,13 @@ import (
 	"hongbao/wire"
 )
 
-// StaffCampaignFilter filters the list of campaigns; zero members do not filter.
-type StaffCampaignFilter struct {
-	App    string              `query:"app"`
-	Status wire.CampaignStatus `query:"status"`
-}
-
 // ListCampaigns returns one page of the campaigns of all apps.
-func (s *Staff) ListCampaigns(ctx context.Context, f StaffCampaignFilter, p Page) (*wire.List[wire.StaffCampaign], error) {
+func (s *Staff) ListCampaigns(ctx context.Context, f wire.StaffCampaignFilter, p Page) (*wire.List[wire.StaffCampaign], error) {
 	return page[wire.StaffCampaign](ctx, s.caller, wire.PathStaffCampaigns, f, p)
 }
 
 // Campaigns iterates over the campaigns of all apps, newest first.
-func (s *Staff) Campaigns(ctx context.Context, f StaffCampaignFilter) iter.Seq2[*wire.StaffCampaign, error] {
+func (s *Staff) Campaigns(ctx context.Context, f wire.StaffCampaignFilter) iter.Seq2[*wire.StaffCampaign, error] {
 	return each[wire.StaffCampaign](ctx, s.caller, wire.PathStaffCampaigns, f)
 }
 

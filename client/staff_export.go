@@ -15,33 +15,33 @@ import (
 // line per payout, newest first. Memory does not grow with their number, and only ctx bounds
 // the time. It retries only before the first byte is written; after an error w may hold an
 // incomplete file, which must not be used.
-func (s *Staff) ExportPayouts(ctx context.Context, f PayoutFilter, w io.Writer) error {
+func (s *Staff) ExportPayouts(ctx context.Context, f wire.PayoutFilter, w io.Writer) error {
 	return s.export(ctx, "payouts", f, w)
 }
 
 // ExportRefunds writes refunds to w as CSV, like ExportPayouts.
-func (s *Staff) ExportRefunds(ctx context.Context, f RefundFilter, w io.Writer) error {
+func (s *Staff) ExportRefunds(ctx context.Context, f wire.RefundFilter, w io.Writer) error {
 	return s.export(ctx, "refunds", f, w)
 }
 
 // ExportPackets writes the packets of all apps to w as CSV, like ExportPayouts.
-func (s *Staff) ExportPackets(ctx context.Context, f StaffPacketFilter, w io.Writer) error {
+func (s *Staff) ExportPackets(ctx context.Context, f wire.StaffPacketFilter, w io.Writer) error {
 	return s.export(ctx, "packets", f, w)
 }
 
 // ExportBreaks writes breaks to w as CSV, like ExportPayouts.
-func (s *Staff) ExportBreaks(ctx context.Context, f BreakFilter, w io.Writer) error {
+func (s *Staff) ExportBreaks(ctx context.Context, f wire.BreakFilter, w io.Writer) error {
 	return s.export(ctx, "breaks", f, w)
 }
 
 // ExportApprovals writes decisions that need, or needed, a second person to w as CSV, like
 // ExportPayouts.
-func (s *Staff) ExportApprovals(ctx context.Context, f ApprovalFilter, w io.Writer) error {
+func (s *Staff) ExportApprovals(ctx context.Context, f wire.ApprovalFilter, w io.Writer) error {
 	return s.export(ctx, "approvals", f, w)
 }
 
 // ExportAudit writes audit entries to w as CSV, like ExportPayouts. It needs the role auditor.
-func (s *Staff) ExportAudit(ctx context.Context, f AuditFilter, w io.Writer) error {
+func (s *Staff) ExportAudit(ctx context.Context, f wire.AuditFilter, w io.Writer) error {
 	return s.export(ctx, "audit", f, w)
 }
 

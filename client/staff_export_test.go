@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"hongbao/client"
+	"hongbao/wire"
 )
 
 // fullDisk takes some bytes, then no more.
@@ -34,12 +35,12 @@ func (shortWriter) Write(text []byte) (int, error) { return len(text) / 2, nil }
 func exports(staff *client.Staff, t *testing.T) map[string]func(io.Writer) error {
 	ctx := t.Context()
 	return map[string]func(io.Writer) error{
-		"payouts":   func(w io.Writer) error { return staff.ExportPayouts(ctx, client.PayoutFilter{}, w) },
-		"refunds":   func(w io.Writer) error { return staff.ExportRefunds(ctx, client.RefundFilter{}, w) },
-		"packets":   func(w io.Writer) error { return staff.ExportPackets(ctx, client.StaffPacketFilter{}, w) },
-		"breaks":    func(w io.Writer) error { return staff.ExportBreaks(ctx, client.BreakFilter{}, w) },
-		"approvals": func(w io.Writer) error { return staff.ExportApprovals(ctx, client.ApprovalFilter{}, w) },
-		"audit":     func(w io.Writer) error { return staff.ExportAudit(ctx, client.AuditFilter{}, w) },
+		"payouts":   func(w io.Writer) error { return staff.ExportPayouts(ctx, wire.PayoutFilter{}, w) },
+		"refunds":   func(w io.Writer) error { return staff.ExportRefunds(ctx, wire.RefundFilter{}, w) },
+		"packets":   func(w io.Writer) error { return staff.ExportPackets(ctx, wire.StaffPacketFilter{}, w) },
+		"breaks":    func(w io.Writer) error { return staff.ExportBreaks(ctx, wire.BreakFilter{}, w) },
+		"approvals": func(w io.Writer) error { return staff.ExportApprovals(ctx, wire.ApprovalFilter{}, w) },
+		"audit":     func(w io.Writer) error { return staff.ExportAudit(ctx, wire.AuditFilter{}, w) },
 		"close":     func(w io.Writer) error { return staff.ExportClose(ctx, "2026-02-17", w) },
 	}
 }

@@ -7,19 +7,13 @@ import (
 	"hongbao/wire"
 )
 
-// KeyFilter filters the list of keys; zero members do not filter.
-type KeyFilter struct {
-	Role  string `query:"role"`
-	AppID string `query:"app_id"`
-}
-
 // ListKeys returns one page of the keys, ended ones included.
-func (s *Staff) ListKeys(ctx context.Context, f KeyFilter, p Page) (*wire.List[wire.APIKey], error) {
+func (s *Staff) ListKeys(ctx context.Context, f wire.KeyFilter, p Page) (*wire.List[wire.APIKey], error) {
 	return page[wire.APIKey](ctx, s.caller, wire.PathKeys, f, p)
 }
 
 // Keys iterates over the keys, newest first, ended ones included.
-func (s *Staff) Keys(ctx context.Context, f KeyFilter) iter.Seq2[*wire.APIKey, error] {
+func (s *Staff) Keys(ctx context.Context, f wire.KeyFilter) iter.Seq2[*wire.APIKey, error] {
 	return each[wire.APIKey](ctx, s.caller, wire.PathKeys, f)
 }
 

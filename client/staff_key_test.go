@@ -55,7 +55,7 @@ func (b *bank) testKeys(t *testing.T) {
 		t.Errorf("%+v", approved)
 	}
 	seen := map[string]wire.KeyStatus{}
-	for k, err := range b.staff.Keys(ctx, client.KeyFilter{Role: "ops"}) {
+	for k, err := range b.staff.Keys(ctx, wire.KeyFilter{Role: "ops"}) {
 		b.must(err)
 		seen[k.ID] = k.Status
 		if k.ID == rotated.Key.ID {

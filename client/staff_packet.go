@@ -3,28 +3,17 @@ package client
 import (
 	"context"
 	"iter"
-	"time"
 
 	"hongbao/wire"
 )
 
-// StaffPacketFilter filters the list of packets; zero members do not filter.
-type StaffPacketFilter struct {
-	App         string            `query:"app"`
-	SenderID    string            `query:"sender_id"`
-	Status      wire.PacketStatus `query:"status"`
-	CreatedFrom time.Time         `query:"created_from"` // at or after
-	CreatedTo   time.Time         `query:"created_to"`   // before
-	Overdue     bool              `query:"overdue"`      // expired at least five minutes ago, and not closed
-}
-
 // ListPackets returns one page of the packets of all apps.
-func (s *Staff) ListPackets(ctx context.Context, f StaffPacketFilter, p Page) (*wire.List[wire.StaffPacket], error) {
+func (s *Staff) ListPackets(ctx context.Context, f wire.StaffPacketFilter, p Page) (*wire.List[wire.StaffPacket], error) {
 	return page[wire.StaffPacket](ctx, s.caller, wire.PathStaffPackets, f, p)
 }
 
 // Packets iterates over the packets of all apps, newest first.
-func (s *Staff) Packets(ctx context.Context, f StaffPacketFilter) iter.Seq2[*wire.StaffPacket, error] {
+func (s *Staff) Packets(ctx context.Context, f wire.StaffPacketFilter) iter.Seq2[*wire.StaffPacket, error] {
 	return each[wire.StaffPacket](ctx, s.caller, wire.PathStaffPackets, f)
 }
 

@@ -18,6 +18,12 @@ import (
 	"hongbao/wire"
 )
 
+func payoutsOf(f wire.PaymentFilter) wire.PayoutFilter { return wire.PayoutFilter{PaymentFilter: f} }
+
+func refundsOf(f wire.PaymentFilter) wire.RefundFilter {
+	return wire.RefundFilter{PayoutFilter: payoutsOf(f)}
+}
+
 func (b *bank) testStaffReads(t *testing.T) {
 	ctx := t.Context()
 	p := b.open(wire.CreatePacket{SenderID: "u1", TotalAmount: 300, ShareCount: 3, Split: wire.SplitEqual, GroupID: "g",
@@ -30,7 +36,7 @@ func (b *bank) testStaffReads(t *testing.T) {
 	from := p.CreatedAt.Time
 	var seen *wire.StaffPacket
 	for one, err := range b.staff.Packets(ctx,
-		client.StaffPacketFilter{SenderID: "u1", CreatedFrom: from, CreatedTo: from.Add(time.Millisecond)}) {
+		wire.StaffPacketFilter{SenderID: "u1", CreatedFrom: from, CreatedTo: from.Add(time.Millisecond)}) {
 		b.must(err)
 		if one.ID == p.ID {
 			seen = one
@@ -50,7 +56,7 @@ func (b *bank) testStaffReads(t *testing.T) {
 	if !proof.Balanced || proof.Total != 300 {
 		t.Errorf("proof %+v", proof)
 	}
-	for refund, err := range b.staff.Refunds(ctx, client.RefundFilter{PacketID: p.ID, Status: wire.PayoutPaid}) {
+	for refund, err := range b.staff.Refunds(ctx, refundsOf(wire.PaymentFilter{PacketID: p.ID, Status: wire.PayoutPaid})) {
 		b.must(err)
 		one, err := b.staff.Refund(ctx, refund.ID)
 		b.must(err)
@@ -63,13 +69,13 @@ func (b *bank) testStaffReads(t *testing.T) {
 		t.Errorf("no refund: %v", err)
 	}
 	var file bytes.Buffer
-	b.must(b.staff.ExportPayouts(ctx, client.PayoutFilter{PacketID: p.ID}, &file))
+	b.must(b.staff.ExportPayouts(ctx, payoutsOf(wire.PaymentFilter{PacketID: p.ID}), &file))
 	lines, err := csv.NewReader(&file).ReadAll()
 	b.must(err)
 	if len(lines) != 3 || lines[0][2] != "user_id" || lines[1][2] != "y~declined" || lines[2][2] != "'=x" {
 		t.Errorf("export %v", lines)
 	}
-	if err := b.staff.ExportPayouts(ctx, client.PayoutFilter{Status: "x"}, &file); !client.IsCode(err, wire.CodeInvalidRequest) {
+	if err := b.staff.ExportPayouts(ctx, payoutsOf(wire.PaymentFilter{Status: "x"}), &file); !client.IsCode(err, wire.CodeInvalidRequest) {
 		t.Errorf("bad filter: %v", err)
 	}
 	b.testFiles(t, p)
@@ -88,10 +94,10 @@ func (b *bank) testFiles(t *testing.T, p *wire.Packet) {
 		cell  string
 	}{
 		{"refunds", func(w io.Writer) error {
-			return b.staff.ExportRefunds(ctx, client.RefundFilter{PacketID: p.ID, Status: wire.PayoutPaid}, w)
+			return b.staff.ExportRefunds(ctx, refundsOf(wire.PaymentFilter{PacketID: p.ID, Status: wire.PayoutPaid}), w)
 		}, "id,packet_id,kind", "packet_id", p.ID},
 		{"packets", func(w io.Writer) error {
-			return b.staff.ExportPackets(ctx, client.StaffPacketFilter{SenderID: "u1", Status: wire.PacketClosed, CreatedFrom: p.CreatedAt.Time,
+			return b.staff.ExportPackets(ctx, wire.StaffPacketFilter{SenderID: "u1", Status: wire.PacketClosed, CreatedFrom: p.CreatedAt.Time,
 				CreatedTo: p.CreatedAt.Add(time.Millisecond)}, w)
 		}, "id,app,status", "id", p.ID},
 	} {
@@ -105,21 +111,21 @@ func (b *bank) testFiles(t *testing.T, p *wire.Packet) {
 		}
 	}
 	var none bytes.Buffer
-	b.must(b.staff.ExportBreaks(ctx, client.BreakFilter{PacketID: p.ID}, &none))
+	b.must(b.staff.ExportBreaks(ctx, wire.BreakFilter{PacketID: p.ID}, &none))
 	if lines, err := csv.NewReader(&none).ReadAll(); err != nil || len(lines) != 1 || lines[0][1] != "kind" {
 		t.Errorf("breaks: %v, %v", lines, err)
 	}
 	none.Reset()
-	b.must(b.staff.ExportApprovals(ctx, client.ApprovalFilter{Status: "expired"}, &none))
+	b.must(b.staff.ExportApprovals(ctx, wire.ApprovalFilter{Status: "expired"}, &none))
 	if lines, err := csv.NewReader(&none).ReadAll(); err != nil || len(lines) != 1 || lines[0][8] != "decided_by" {
 		t.Errorf("approvals: %v, %v", lines, err)
 	}
 	for name, err := range map[string]error{
-		"breaks":  b.staff.ExportBreaks(ctx, client.BreakFilter{Kind: "é"}, io.Discard),
-		"refunds": b.staff.ExportRefunds(ctx, client.RefundFilter{Status: "x"}, io.Discard),
-		"packets": b.staff.ExportPackets(ctx, client.StaffPacketFilter{Status: "x"}, io.Discard),
+		"breaks":  b.staff.ExportBreaks(ctx, wire.BreakFilter{Kind: "é"}, io.Discard),
+		"refunds": b.staff.ExportRefunds(ctx, refundsOf(wire.PaymentFilter{Status: "x"}), io.Discard),
+		"packets": b.staff.ExportPackets(ctx, wire.StaffPacketFilter{Status: "x"}, io.Discard),
 
-		"approvals": b.staff.ExportApprovals(ctx, client.ApprovalFilter{Status: "x"}, io.Discard),
+		"approvals": b.staff.ExportApprovals(ctx, wire.ApprovalFilter{Status: "x"}, io.Discard),
 	} {
 		if !client.IsCode(err, wire.CodeInvalidRequest) {
 			t.Errorf("%s with a bad filter: %v", name, err)
@@ -130,7 +136,7 @@ func (b *bank) testFiles(t *testing.T, p *wire.Packet) {
 // testTallies: lists are counted with the filters of the lists.
 func (b *bank) testTallies(t *testing.T, p *wire.Packet) {
 	ctx := t.Context()
-	f := client.StaffPacketFilter{SenderID: "u1", Status: wire.PacketClosed, CreatedFrom: p.CreatedAt.Time,
+	f := wire.StaffPacketFilter{SenderID: "u1", Status: wire.PacketClosed, CreatedFrom: p.CreatedAt.Time,
 		CreatedTo: p.CreatedAt.Add(time.Millisecond)}
 	sum, err := b.staff.SumPackets(ctx, f)
 	if b.must(err); sum.Count != 1 || sum.More || sum.Amount == nil || *sum.Amount != 300 {
@@ -148,22 +154,22 @@ func (b *bank) testTallies(t *testing.T, p *wire.Packet) {
 		}
 	}
 	all := 0
-	for _, err := range b.staff.Approvals(ctx, client.ApprovalFilter{Status: "rejected"}) {
+	for _, err := range b.staff.Approvals(ctx, wire.ApprovalFilter{Status: "rejected"}) {
 		b.must(err)
 		all++
 	}
-	if sum, err = b.staff.SumApprovals(ctx, client.ApprovalFilter{Status: "rejected"}); err != nil || sum.Count != int64(all) ||
+	if sum, err = b.staff.SumApprovals(ctx, wire.ApprovalFilter{Status: "rejected"}); err != nil || sum.Count != int64(all) ||
 		sum.Amount == nil {
 		t.Errorf("%d approvals: %+v, %v", all, sum, err)
 	}
-	if n, err := b.staff.CountBreaks(ctx, client.BreakFilter{PacketID: p.ID}); err != nil || n.Count != 0 || n.More {
+	if n, err := b.staff.CountBreaks(ctx, wire.BreakFilter{PacketID: p.ID}); err != nil || n.Count != 0 || n.More {
 		t.Errorf("breaks: %+v, %v", n, err)
 	}
-	if sum, err := b.staff.SumBreaks(ctx, client.BreakFilter{PacketID: p.ID}); err != nil || sum.Count != 0 || sum.Amount == nil ||
+	if sum, err := b.staff.SumBreaks(ctx, wire.BreakFilter{PacketID: p.ID}); err != nil || sum.Count != 0 || sum.Amount == nil ||
 		*sum.Amount != 0 || sum.WithoutAmount != 0 {
 		t.Errorf("breaks: %+v, %v", sum, err)
 	}
-	if _, err := b.staff.CountAudit(ctx, client.AuditFilter{}); !client.IsCode(err, wire.CodeForbidden) {
+	if _, err := b.staff.CountAudit(ctx, wire.AuditFilter{}); !client.IsCode(err, wire.CodeForbidden) {
 		t.Errorf("the audit for finance: %v", err)
 	}
 }
@@ -174,7 +180,7 @@ func (b *bank) testAudit(t *testing.T) {
 		t.Errorf("the audit for finance: %v", err)
 	}
 	failed := ""
-	for one, err := range b.staff.Payouts(ctx, client.PayoutFilter{Status: wire.PayoutFailed}) {
+	for one, err := range b.staff.Payouts(ctx, payoutsOf(wire.PaymentFilter{Status: wire.PayoutFailed})) {
 		b.must(err)
 		failed = one.ID
 	}
@@ -183,7 +189,7 @@ func (b *bank) testAudit(t *testing.T) {
 	verdict, err := b.auditor.VerifyAudit(ctx)
 	b.must(err)
 	found := 0
-	for e, err := range b.auditor.Audit(ctx, client.AuditFilter{Subject: failed, Action: "retry", From: time.Now().Add(-time.Hour),
+	for e, err := range b.auditor.Audit(ctx, wire.AuditFilter{Subject: failed, Action: "retry", From: time.Now().Add(-time.Hour),
 		To: time.Now().Add(time.Hour)}) {
 		b.must(err)
 		if found++; e.Reason != "因为" || !strings.Contains(string(e.Before), `"status":"failed"`) || e.Seq != verdict.Entries ||
@@ -193,15 +199,15 @@ func (b *bank) testAudit(t *testing.T) {
 		}
 	}
 	var file bytes.Buffer
-	b.must(b.auditor.ExportAudit(ctx, client.AuditFilter{Subject: failed, Action: "retry"}, &file))
+	b.must(b.auditor.ExportAudit(ctx, wire.AuditFilter{Subject: failed, Action: "retry"}, &file))
 	if lines, err := csv.NewReader(&file).ReadAll(); err != nil || len(lines) != 2 || lines[0][6] != "reason" || lines[1][6] != "因为" ||
 		lines[1][9] != verdict.Head {
 		t.Errorf("file %v, %v", lines, err)
 	}
-	if err := b.staff.ExportAudit(ctx, client.AuditFilter{}, &file); !client.IsCode(err, wire.CodeForbidden) || file.Len() > 0 {
+	if err := b.staff.ExportAudit(ctx, wire.AuditFilter{}, &file); !client.IsCode(err, wire.CodeForbidden) || file.Len() > 0 {
 		t.Errorf("the file for finance: %v", err)
 	}
-	n, err := b.auditor.CountAudit(ctx, client.AuditFilter{Subject: failed, Action: "retry"})
+	n, err := b.auditor.CountAudit(ctx, wire.AuditFilter{Subject: failed, Action: "retry"})
 	if b.must(err); n.Count != 1 || n.More {
 		t.Errorf("count %+v", n)
 	}
@@ -234,12 +240,13 @@ func TestExportIsRepeatedBeforeItsFirstByteOnly(t *testing.T) {
 	}
 	defer staff.Close()
 	var out bytes.Buffer
-	if err := staff.ExportPayouts(t.Context(), client.PayoutFilter{PacketID: "whole"}, &out); err != nil || out.String() != "id\r\np1\r\n" ||
+	whole := payoutsOf(wire.PaymentFilter{PacketID: "whole"})
+	if err := staff.ExportPayouts(t.Context(), whole, &out); err != nil || out.String() != "id\r\np1\r\n" ||
 		calls != 2 {
 		t.Errorf("%q after %d calls: %v", out.String(), calls, err)
 	}
 	calls = 1
-	err = staff.ExportPayouts(t.Context(), client.PayoutFilter{}, &out)
+	err = staff.ExportPayouts(t.Context(), wire.PayoutFilter{}, &out)
 	if call, ok := errors.AsType[*client.CallError](err); !ok || call.Tries != 1 || !errors.Is(err, io.ErrUnexpectedEOF) || calls != 2 {
 		t.Errorf("cut off: %v after %d calls", err, calls-1)
 	}

@@ -7,16 +7,13 @@ import (
 	"hongbao/wire"
 )
 
-// RefundFilter filters the list of refunds; its members are those of payouts.
-type RefundFilter PayoutFilter
-
 // ListRefunds returns one page of refunds.
-func (s *Staff) ListRefunds(ctx context.Context, f RefundFilter, p Page) (*wire.List[wire.Refund], error) {
+func (s *Staff) ListRefunds(ctx context.Context, f wire.RefundFilter, p Page) (*wire.List[wire.Refund], error) {
 	return page[wire.Refund](ctx, s.caller, wire.PathRefunds, f, p)
 }
 
 // Refunds iterates over refunds, newest first.
-func (s *Staff) Refunds(ctx context.Context, f RefundFilter) iter.Seq2[*wire.Refund, error] {
+func (s *Staff) Refunds(ctx context.Context, f wire.RefundFilter) iter.Seq2[*wire.Refund, error] {
 	return each[wire.Refund](ctx, s.caller, wire.PathRefunds, f)
 }
 

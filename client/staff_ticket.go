@@ -7,18 +7,13 @@ import (
 	"hongbao/wire"
 )
 
-// TicketKeyFilter filters the list of ticket keys; zero members do not filter.
-type TicketKeyFilter struct {
-	AppID string `query:"app_id"`
-}
-
 // ListTicketKeys returns one page of the ticket keys, revoked ones included.
-func (s *Staff) ListTicketKeys(ctx context.Context, f TicketKeyFilter, p Page) (*wire.List[wire.TicketKey], error) {
+func (s *Staff) ListTicketKeys(ctx context.Context, f wire.TicketKeyFilter, p Page) (*wire.List[wire.TicketKey], error) {
 	return page[wire.TicketKey](ctx, s.caller, wire.PathTicketKeys, f, p)
 }
 
 // TicketKeys iterates over the ticket keys, newest first, revoked ones included.
-func (s *Staff) TicketKeys(ctx context.Context, f TicketKeyFilter) iter.Seq2[*wire.TicketKey, error] {
+func (s *Staff) TicketKeys(ctx context.Context, f wire.TicketKeyFilter) iter.Seq2[*wire.TicketKey, error] {
 	return each[wire.TicketKey](ctx, s.caller, wire.PathTicketKeys, f)
 }
 

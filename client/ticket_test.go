@@ -74,14 +74,14 @@ func (b *bank) testTickets(t *testing.T) {
 		t.Errorf("finance: %v", err)
 	}
 	seen := 0
-	for k, err := range b.staff.TicketKeys(ctx, client.TicketKeyFilter{AppID: b.app.ID}) {
+	for k, err := range b.staff.TicketKeys(ctx, wire.TicketKeyFilter{AppID: b.app.ID}) {
 		b.must(err)
 		seen++
 		if k.ID != key.ID || k.Status != "revoked" {
 			t.Errorf("%+v", k)
 		}
 	}
-	page, err := b.auditor.ListTicketKeys(ctx, client.TicketKeyFilter{}, client.Page{Limit: 1})
+	page, err := b.auditor.ListTicketKeys(ctx, wire.TicketKeyFilter{}, client.Page{Limit: 1})
 	b.must(err)
 	if seen != 1 || len(page.Items) != 1 {
 		t.Errorf("%d, %+v", seen, page)

@@ -24,11 +24,11 @@ func (v *visit) waiting() (count int64, more bool) {
 }
 
 // waitsForMe selects the requests that a person of finance can approve.
-var waitsForMe = client.ApprovalFilter{Status: "waiting", ByOthers: true}
+var waitsForMe = wire.ApprovalFilter{Status: "waiting", ByOthers: true}
 
 // approvalsPage is a list of decisions that need approval.
 type approvalsPage struct {
-	Filter client.ApprovalFilter
+	Filter wire.ApprovalFilter
 	Tabs   []approvalsTab
 	Items  []wire.ApprovalItem
 	Total  *total // nil if unavailable
@@ -45,8 +45,8 @@ type approvalsTab struct {
 var decisionStatuses = []string{"waiting", "open", "carried_out", "overtaken", "rejected", "withdrawn", "expired", ""}
 
 // tabsOf returns the tabs for a filter and role.
-func tabsOf(now client.ApprovalFilter, finance bool) (tabs []approvalsTab) {
-	add := func(key string, f client.ApprovalFilter) {
+func tabsOf(now wire.ApprovalFilter, finance bool) (tabs []approvalsTab) {
+	add := func(key string, f wire.ApprovalFilter) {
 		tabs = append(tabs, approvalsTab{key, approvalQuery(f).Encode(), f == now})
 	}
 	if finance {
@@ -57,25 +57,25 @@ func tabsOf(now client.ApprovalFilter, finance bool) (tabs []approvalsTab) {
 		if status == "" {
 			key = "filter.all"
 		}
-		add(key, client.ApprovalFilter{Status: status})
+		add(key, wire.ApprovalFilter{Status: status})
 	}
 	return tabs
 }
 
 // approvalFilter reads the filter from the query. The default is what is awaiting approval, for
 // finance by this person.
-func (v *visit) approvalFilter() client.ApprovalFilter {
+func (v *visit) approvalFilter() wire.ApprovalFilter {
 	switch {
 	case v.query.Has("status"):
-		return client.ApprovalFilter{Status: v.query.Get("status"), ByOthers: v.query.Get("by_others") == "true"}
+		return wire.ApprovalFilter{Status: v.query.Get("status"), ByOthers: v.query.Get("by_others") == "true"}
 	case (page{Role: v.role}).Finance() || v.query.Get("by_others") == "true":
 		return waitsForMe
 	}
-	return client.ApprovalFilter{Status: "waiting"}
+	return wire.ApprovalFilter{Status: "waiting"}
 }
 
 // approvalQuery returns a filter as a query of the console, with an empty status too.
-func approvalQuery(f client.ApprovalFilter) url.Values {
+func approvalQuery(f wire.ApprovalFilter) url.Values {
 	q := url.Values{"status": {f.Status}}
 	if f.ByOthers {
 		q.Set("by_others", "true")

@@ -70,7 +70,7 @@ func (v *visit) exportAudit() error {
 func (v *visit) audit(verdict *wire.AuditVerdict) error {
 	body := readAuditPage(v.query)
 	body.Verdict = verdict
-	filter := client.AuditFilter{Actor: body.Actor, Action: body.Action, Subject: body.Subject}
+	filter := wire.AuditFilter{Actor: body.Actor, Action: body.Action, Subject: body.Subject}
 	found, err := v.staff.ListAudit(v.r.Context(), filter, client.Page{Cursor: v.query.Get("cursor")})
 	if err != nil {
 		return err

@@ -66,7 +66,7 @@ func (v *visit) retryMany(kind string) error {
 			v.show("problem", http.StatusUnprocessableEntity, nil)
 			return nil
 		}
-		req.Filter = bulkFilterOf(f)
+		req.Filter.PaymentFilter = f.PaymentFilter
 		body.Bulk, err = v.retry(kind, req, key)
 	}
 	return v.showBulk(body, err)
@@ -139,10 +139,4 @@ func (v *visit) showBulk(body listPage, err error) error {
 		return nil
 	}
 	return err
-}
-
-func bulkFilterOf(f client.PayoutFilter) wire.BulkFilter {
-	return wire.BulkFilter{PaymentFilter: wire.PaymentFilter{Status: f.Status, PacketID: f.PacketID, UserID: f.UserID, OrderNo: f.OrderNo,
-		FailureCode: f.FailureCode, OlderThanSeconds: wire.NonZero(int64(f.OlderThan.Seconds())), AmountMin: wire.NonZero(f.AmountMin),
-		AmountMax: wire.NonZero(f.AmountMax)}}
 }

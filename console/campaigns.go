@@ -21,7 +21,7 @@ func (campaignsPage) Tabs() []wire.CampaignStatus {
 
 func (v *visit) listCampaigns() error {
 	body := campaignsPage{Status: wire.CampaignStatus(v.query.Get("status"))}
-	found, err := v.staff.ListCampaigns(v.r.Context(), client.StaffCampaignFilter{Status: body.Status},
+	found, err := v.staff.ListCampaigns(v.r.Context(), wire.StaffCampaignFilter{Status: body.Status},
 		client.Page{Cursor: v.query.Get("cursor")})
 	if err != nil {
 		return err

@@ -111,7 +111,7 @@ func (v *visit) listHolds() error {
 
 // readHolds reads the items of a list.
 func (v *visit) readHolds(body *holdsPage) error {
-	f := client.HoldFilter{Scope: body.Scope, Name: body.Name, Kind: body.Kind}
+	f := wire.HoldFilter{Scope: body.Scope, Name: body.Name, Kind: body.Kind}
 	if yes, err := strconv.ParseBool(body.Active); err == nil {
 		f.Active = &yes
 	}
@@ -130,7 +130,7 @@ func (v *visit) readHolds(body *holdsPage) error {
 func (v *visit) activeHolds(names ...string) (out []hold, err error) {
 	yes := true
 	for _, name := range names {
-		found, err := v.staff.ListHolds(v.r.Context(), client.HoldFilter{Active: &yes, Name: name}, client.Page{})
+		found, err := v.staff.ListHolds(v.r.Context(), wire.HoldFilter{Active: &yes, Name: name}, client.Page{})
 		if err != nil {
 			return nil, err
 		}
@@ -247,7 +247,7 @@ const maxHolds = 200
 func readHoldsDue(ctx context.Context, staff *client.Staff) ([]holdsDue, error) {
 	yes, out := true, []holdsDue{}
 	for _, scope := range []string{"packet", "payment"} {
-		found, err := staff.ListHolds(ctx, client.HoldFilter{Active: &yes, Scope: scope}, client.Page{Limit: maxHolds})
+		found, err := staff.ListHolds(ctx, wire.HoldFilter{Active: &yes, Scope: scope}, client.Page{Limit: maxHolds})
 		if err != nil {
 			return nil, err
 		}

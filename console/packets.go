@@ -47,7 +47,7 @@ func (v *visit) exportPackets() error {
 
 func (v *visit) listPackets() error {
 	body := readPacketsPage(v.query)
-	filter := client.StaffPacketFilter{Status: body.Status, SenderID: body.Sender, Overdue: body.Overdue}
+	filter := wire.StaffPacketFilter{Status: body.Status, SenderID: body.Sender, Overdue: body.Overdue}
 	found, err := v.staff.ListPackets(v.r.Context(), filter, client.Page{Cursor: v.query.Get("cursor")})
 	if err != nil {
 		return err

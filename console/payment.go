@@ -212,7 +212,7 @@ func (v *visit) showRefund() error {
 }
 
 func (v *visit) payment(body paymentPage) error {
-	approvals, err := v.staff.ListApprovals(v.r.Context(), client.ApprovalFilter{PaymentID: body.Payment.ID}, client.Page{})
+	approvals, err := v.staff.ListApprovals(v.r.Context(), wire.ApprovalFilter{PaymentID: body.Payment.ID}, client.Page{})
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"time"
 
 	"hongbao/client"
 	"hongbao/internal/money"
@@ -60,22 +59,22 @@ func (f filterForm) Query() string { return f.values().Encode() }
 
 // filter converts the form to a filter of the API. fault is the message key of an invalid
 // field, "" if all are valid.
-func (f filterForm) filter() (out client.PayoutFilter, fault string) {
-	out = client.PayoutFilter{Status: wire.PayoutStatus(f.Status), PacketID: f.Packet, UserID: f.User, OrderNo: f.Order, FailureCode: f.Code,
-		Late: f.Late == "true"}
+func (f filterForm) filter() (out wire.RefundFilter, fault string) {
+	out.PaymentFilter = wire.PaymentFilter{Status: wire.PayoutStatus(f.Status), PacketID: f.Packet, UserID: f.User, OrderNo: f.Order, FailureCode: f.Code}
+	out.Late = f.Late == "true"
 	if f.Older != "" {
 		seconds, err := strconv.ParseInt(f.Older, 10, 32)
 		if err != nil || seconds < 0 {
 			return out, "filter.bad_age"
 		}
-		out.OlderThan = time.Duration(seconds) * time.Second
+		out.OlderThanSeconds = wire.NonZero(seconds)
 	}
-	var ok [2]bool
-	out.AmountMin, ok[0] = parseYuan(f.Min)
-	out.AmountMax, ok[1] = parseYuan(f.Max)
-	if !ok[0] || !ok[1] || f.Max != "" && out.AmountMax == 0 { // 0 would mean no bound to the API
+	low, lowOK := parseYuan(f.Min)
+	high, highOK := parseYuan(f.Max)
+	if !lowOK || !highOK || f.Max != "" && high == 0 { // 0 is no bound
 		return out, "filter.bad_amount"
 	}
+	out.AmountMin, out.AmountMax = wire.NonZero(low), wire.NonZero(high)
 	return out, ""
 }
 
@@ -144,12 +143,12 @@ func (v *visit) workList(kind string) (listPage, error) {
 }
 
 // readPayouts reads a page of payouts, the cursor of the next page, and the sum of all.
-func (v *visit) readPayouts(ctx context.Context, f client.PayoutFilter, p client.Page) ([]payment, *string, *wire.PaymentSum, error) {
-	found, err := v.staff.ListPayouts(ctx, f, p)
+func (v *visit) readPayouts(ctx context.Context, f wire.RefundFilter, p client.Page) ([]payment, *string, *wire.PaymentSum, error) {
+	found, err := v.staff.ListPayouts(ctx, f.PayoutFilter, p)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	sum, err := v.staff.SumPayouts(ctx, f)
+	sum, err := v.staff.SumPayouts(ctx, f.PayoutFilter)
 	items := make([]payment, len(found.Items))
 	for i, one := range found.Items {
 		items[i] = paymentOfPayout(one)
@@ -166,12 +165,12 @@ func (v *visit) listRefunds() error {
 }
 
 // readRefunds is readPayouts for refunds.
-func (v *visit) readRefunds(ctx context.Context, f client.PayoutFilter, p client.Page) ([]payment, *string, *wire.PaymentSum, error) {
-	found, err := v.staff.ListRefunds(ctx, client.RefundFilter(f), p)
+func (v *visit) readRefunds(ctx context.Context, f wire.RefundFilter, p client.Page) ([]payment, *string, *wire.PaymentSum, error) {
+	found, err := v.staff.ListRefunds(ctx, f, p)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	sum, err := v.staff.SumRefunds(ctx, client.RefundFilter(f))
+	sum, err := v.staff.SumRefunds(ctx, f)
 	items := make([]payment, len(found.Items))
 	for i, one := range found.Items {
 		items[i] = paymentOfRefund(one)
@@ -180,7 +179,7 @@ func (v *visit) readRefunds(ctx context.Context, f client.PayoutFilter, p client
 }
 
 // reader reads a page of a work list: readPayouts or readRefunds.
-type reader func(context.Context, client.PayoutFilter, client.Page) ([]payment, *string, *wire.PaymentSum, error)
+type reader func(context.Context, wire.RefundFilter, client.Page) ([]payment, *string, *wire.PaymentSum, error)
 
 // list shows a page of a work list.
 func (v *visit) list(body listPage, read reader) error {
@@ -222,10 +221,12 @@ func (v *visit) exportPayments(list string) error {
 	}
 	filter := map[string]string{"status": string(f.Status), "packet_id": f.PacketID, "user_id": f.UserID, "order_no": f.OrderNo,
 		"failure_code": f.FailureCode, "late": trueOrEmpty(f.Late)}
-	for name, n := range map[string]int64{"older_than_seconds": int64(f.OlderThan / time.Second), "amount_min": int64(f.AmountMin),
-		"amount_max": int64(f.AmountMax)} {
-		if n != 0 {
-			filter[name] = strconv.FormatInt(n, 10)
+	if f.OlderThanSeconds != nil {
+		filter["older_than_seconds"] = strconv.FormatInt(*f.OlderThanSeconds, 10)
+	}
+	for name, n := range map[string]*money.Fen{"amount_min": f.AmountMin, "amount_max": f.AmountMax} {
+		if n != nil {
+			filter[name] = strconv.FormatInt(int64(*n), 10)
 		}
 	}
 	return v.export(list, filter)

@@ -24,7 +24,7 @@ func (reconciliationsPage) Tabs() []string {
 
 func (v *visit) listReconciliations() error {
 	body := reconciliationsPage{Status: v.query.Get("status")}
-	found, err := v.staff.ListReconciliations(v.r.Context(), client.ReconciliationFilter{Status: body.Status},
+	found, err := v.staff.ListReconciliations(v.r.Context(), wire.ReconciliationFilter{Status: wire.ReconciliationStatus(body.Status)},
 		client.Page{Cursor: v.query.Get("cursor")})
 	if err != nil {
 		return err
@@ -69,7 +69,7 @@ func (v *visit) showReconciliation() error {
 	if err != nil {
 		return err
 	}
-	filter := client.BreakFilter{ReconciliationID: run.ID}
+	filter := wire.BreakFilter{ReconciliationID: run.ID}
 	found, err := v.staff.ListBreaks(v.r.Context(), filter, client.Page{Limit: maxShown})
 	if err != nil {
 		return err
@@ -127,7 +127,7 @@ func (v *visit) exportBreaks() error {
 
 func (v *visit) listBreaks() error {
 	body := readBreaksPage(v.query)
-	f := client.BreakFilter{Kind: body.Kind, PacketID: body.Packet, ReconciliationID: body.Run}
+	f := wire.BreakFilter{Kind: body.Kind, PacketID: body.Packet, ReconciliationID: body.Run}
 	if yes, err := strconv.ParseBool(body.Resolved); err == nil {
 		f.Resolved = &yes
 	}

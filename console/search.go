@@ -46,11 +46,11 @@ func (v *visit) search() error {
 	body := searchPage{Query: q}
 	// A provider reference is unique too. User ids are compared byte by byte, so the user
 	// filter takes the input untrimmed.
-	err = v.find(&body, client.PayoutFilter{ProviderRef: trimmed})
+	err = v.find(&body, wire.PayoutFilter{ProviderRef: trimmed})
 	if err == nil && len(body.Payouts)+len(body.Refunds) == 0 {
-		if err = v.find(&body, client.PayoutFilter{UserID: q}); err == nil {
+		if err = v.find(&body, wire.PayoutFilter{PaymentFilter: wire.PaymentFilter{UserID: q}}); err == nil {
 			var sent *wire.List[wire.StaffPacket]
-			if sent, err = v.staff.ListPackets(v.r.Context(), client.StaffPacketFilter{SenderID: q}, client.Page{Limit: searchRows}); err == nil {
+			if sent, err = v.staff.ListPackets(v.r.Context(), wire.StaffPacketFilter{SenderID: q}, client.Page{Limit: searchRows}); err == nil {
 				body.Packets = sent.Items
 			}
 		}
@@ -66,9 +66,10 @@ func (v *visit) search() error {
 }
 
 // find reads the payouts and refunds that match a filter.
-func (v *visit) find(body *searchPage, f client.PayoutFilter) (err error) {
-	if body.Payouts, _, _, err = v.readPayouts(v.r.Context(), f, client.Page{Limit: searchRows}); err == nil {
-		body.Refunds, _, _, err = v.readRefunds(v.r.Context(), f, client.Page{Limit: searchRows})
+func (v *visit) find(body *searchPage, f wire.PayoutFilter) (err error) {
+	of := wire.RefundFilter{PayoutFilter: f}
+	if body.Payouts, _, _, err = v.readPayouts(v.r.Context(), of, client.Page{Limit: searchRows}); err == nil {
+		body.Refunds, _, _, err = v.readRefunds(v.r.Context(), of, client.Page{Limit: searchRows})
 	}
 	return err
 }

@@ -40,7 +40,7 @@ var decisionStatuses = []payout.DecisionStatus{payout.DecisionWaiting, payout.De
 	payout.DecisionOvertaken, payout.DecisionRejected, payout.DecisionExpired, payout.DecisionWithdrawn}
 
 func approvalsList() command {
-	var filter client.ApprovalFilter
+	var filter wire.ApprovalFilter
 	return command{
 		use:     "list",
 		short:   "List decisions that need or needed approval, newest first",
@@ -107,7 +107,7 @@ func approvalAnswer(verb, short string, do decision[wire.Answered]) command {
 		example: "  hongbao approvals " + verb + " aKQ3X7M2P5R6T4V2W3Y7Z5B6CD --reason 'bank slip checked'",
 		args:    approvalID.arg, as: callerFinance, writes: true,
 		complete: func(ctx context.Context, t *call) ([]cobra.Completion, error) {
-			filter := client.ApprovalFilter{Status: string(payout.DecisionWaiting), ByOthers: verb != "withdraw"}
+			filter := wire.ApprovalFilter{Status: string(payout.DecisionWaiting), ByOthers: verb != "withdraw"}
 			list, err := t.staff.ListApprovals(ctx, filter, newest)
 			return completions(list, err, func(a *wire.ApprovalItem) (string, string) {
 				return a.ID, fmt.Sprintf("%s, requested by %s: %s", a.Decision.Kind, a.Decision.By, a.Decision.Reason)

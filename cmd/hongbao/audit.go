@@ -19,7 +19,7 @@ func auditCommand() command {
 }
 
 func auditList() command {
-	var filter client.AuditFilter
+	var filter wire.AuditFilter
 	return command{
 		use:   "list",
 		short: "List audit entries, newest first",

@@ -57,7 +57,7 @@ func campaignStatusFlag(flags *pflag.FlagSet, status *wire.CampaignStatus) {
 }
 
 func campaignsList() command {
-	var filter client.CampaignFilter
+	var filter wire.CampaignFilter
 	return command{
 		use: "list", short: "List the campaigns of the app, newest first", example: "  hongbao campaigns list --status active",
 		as: callerApp, pages: true,
@@ -231,7 +231,7 @@ func opensDaily(c *wire.Campaign) string { return c.OpensDailyAt + " " + c.TimeZ
 
 // ownCampaigns completes the newest campaigns of the app.
 func ownCampaigns(ctx context.Context, t *call) ([]cobra.Completion, error) {
-	list, err := t.app.ListCampaigns(ctx, client.CampaignFilter{}, newest)
+	list, err := t.app.ListCampaigns(ctx, wire.CampaignFilter{}, newest)
 	return completions(list, err, func(c *wire.Campaign) (string, string) {
 		return c.ID, fmt.Sprintf("%s, %s at %s", c.Name, c.Status, opensDaily(c))
 	})
@@ -257,7 +257,7 @@ func campaignsStaff() command {
 }
 
 func staffCampaignsList() command {
-	var filter client.StaffCampaignFilter
+	var filter wire.StaffCampaignFilter
 	return command{
 		use:     "list",
 		short:   "List the campaigns of all apps, newest first",
@@ -286,7 +286,7 @@ func staffCampaignsStop(verb, short, long string,
 		example: "  hongbao campaigns staff " + verb + " 3q5k9v0c1m7e2u8h4r6t --reason 'the sender has left, ticket 4711'",
 		args:    campaignID.arg, as: callerOps, writes: true,
 		complete: func(ctx context.Context, t *call) ([]cobra.Completion, error) {
-			list, err := t.staff.ListCampaigns(ctx, client.StaffCampaignFilter{}, newest)
+			list, err := t.staff.ListCampaigns(ctx, wire.StaffCampaignFilter{}, newest)
 			return completions(list, err, func(c *wire.StaffCampaign) (string, string) {
 				return c.ID, c.Name + ", " + string(c.Status) + ", of " + c.App
 			})

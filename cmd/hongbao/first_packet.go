@@ -185,7 +185,7 @@ func (s *demo) payouts(ctx context.Context, packetID string, want int) error {
 	defer bar.end()
 	for {
 		paid := 0
-		for p, err := range s.finance.Payouts(ctx, client.PayoutFilter{PacketID: packetID}) {
+		for p, err := range s.finance.Payouts(ctx, wire.PayoutFilter{PaymentFilter: wire.PaymentFilter{PacketID: packetID}}) {
 			switch {
 			case err != nil:
 				return err

@@ -24,7 +24,7 @@ names until it is released. Claims are recorded and queries continue under every
 }
 
 func holdsList() command {
-	var filter client.HoldFilter
+	var filter wire.HoldFilter
 	var all bool
 	return command{
 		use: "list", short: "List the active holds", example: "  hongbao holds list --scope packet", as: callerOps, pages: true,

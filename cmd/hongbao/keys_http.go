@@ -118,7 +118,7 @@ refuses to revoke the calling key and the last administrator key.`,
 }
 
 func keysList() command {
-	var filter client.KeyFilter
+	var filter wire.KeyFilter
 	return command{
 		use:   "list",
 		short: "List the keys, ended ones too; tokens are not known",

@@ -176,7 +176,7 @@ func claimRow(c *wire.Claim) []any {
 
 // ownPackets completes the newest packets of the app.
 func ownPackets(ctx context.Context, t *call) ([]cobra.Completion, error) {
-	list, err := t.app.ListPackets(ctx, client.PacketFilter{}, newest)
+	list, err := t.app.ListPackets(ctx, wire.PacketFilter{}, newest)
 	return completions(list, err, func(p *wire.Packet) (string, string) { return p.ID, aboutPacket(p) })
 }
 

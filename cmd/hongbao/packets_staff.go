@@ -33,7 +33,7 @@ var packetStatuses = []wire.PacketStatus{wire.PacketFunding, wire.PacketRejected
 
 // packetsList lists the packets of an app, or those of all apps with a key of staff.
 func packetsList() command {
-	var filter client.StaffPacketFilter
+	var filter wire.StaffPacketFilter
 	return command{
 		use:   "list",
 		short: "List the packets of the app, or of all apps as staff, newest first",
@@ -48,7 +48,7 @@ whose key is HONGBAO_APP_KEY. --app-key overrides HONGBAO_OPS_KEY.`,
 				return t.listStaffPackets(ctx, filter)
 			}
 			return printList(t, t.page, func(p client.Page) (*wire.List[wire.Packet], error) {
-				return t.app.ListPackets(ctx, client.PacketFilter{SenderID: filter.SenderID, Status: filter.Status}, p)
+				return t.app.ListPackets(ctx, wire.PacketFilter{SenderID: filter.SenderID, Status: filter.Status}, p)
 			}, []any{"packet", "sender", "status", "total", "claimed", "created"}, func(p *wire.Packet) []any {
 				return []any{p.ID, p.SenderID, p.Status, formatYuan(p.TotalAmount), claimedText(p), formatTime(p.CreatedAt)}
 			})
@@ -76,7 +76,7 @@ func listCaller(t *call) (caller, error) {
 	return callerApp, nil
 }
 
-func staffPacketFlags(flags *pflag.FlagSet, filter *client.StaffPacketFilter) {
+func staffPacketFlags(flags *pflag.FlagSet, filter *wire.StaffPacketFilter) {
 	choice(flags, &filter.Status, "status", "only packets in this `status`: ", packetStatuses)
 	appID.flag(flags, &filter.App, "app", "only packets of this `app`; as staff")
 	flags.StringVar(&filter.SenderID, "sender", "", "only packets of this `user`; as staff, in every app")
@@ -84,7 +84,7 @@ func staffPacketFlags(flags *pflag.FlagSet, filter *client.StaffPacketFilter) {
 }
 
 func staffPacketsList() command {
-	var filter client.StaffPacketFilter
+	var filter wire.StaffPacketFilter
 	return command{
 		use: "list", short: "List the packets of all apps that match all filters, newest first",
 		example: "  hongbao staff packets list --overdue", as: callerOps, pages: true,
@@ -93,7 +93,7 @@ func staffPacketsList() command {
 	}
 }
 
-func (t *call) listStaffPackets(ctx context.Context, filter client.StaffPacketFilter) error {
+func (t *call) listStaffPackets(ctx context.Context, filter wire.StaffPacketFilter) error {
 	return printList(t, t.page, func(p client.Page) (*wire.List[wire.StaffPacket], error) {
 		return t.staff.ListPackets(ctx, filter, p)
 	}, []any{"packet", "app", "sender", "status", "total", "claimed", "created"}, func(p *wire.StaffPacket) []any {
@@ -122,7 +122,7 @@ does not change. The audit records the recall.`,
 
 // staffPackets completes the newest packets of all apps.
 func staffPackets(ctx context.Context, t *call) ([]cobra.Completion, error) {
-	list, err := t.staff.ListPackets(ctx, client.StaffPacketFilter{}, newest)
+	list, err := t.staff.ListPackets(ctx, wire.StaffPacketFilter{}, newest)
 	return completions(list, err, func(p *wire.StaffPacket) (string, string) { return p.ID, aboutPacket(&p.Packet) })
 }
 

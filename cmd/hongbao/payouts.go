@@ -59,7 +59,7 @@ func payoutDecision(verb, short, long string, decide decision[wire.Decided]) com
 }
 
 func payoutsList() command {
-	var filter client.PayoutFilter
+	var filter paymentFlags
 	return command{
 		use:   "list",
 		short: "List payouts, newest first",
@@ -74,7 +74,7 @@ for a decision.`,
 				return err
 			}
 			return printList(t, t.page, func(p client.Page) (*wire.List[wire.Payout], error) {
-				return t.staff.ListPayouts(ctx, filter, p)
+				return t.staff.ListPayouts(ctx, filter.PayoutFilter, p)
 			}, []any{"payout", "user", "amount", "status", "failure", "attempts", "created"}, func(p *wire.Payout) []any {
 				return []any{p.ID, p.UserID, formatYuan(p.Amount), p.Status, failureCode(p.Failure), p.AttemptCount, formatTime(p.CreatedAt)}
 			})

@@ -9,14 +9,13 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"hongbao/client"
 	"hongbao/wire"
 )
 
 // retryFlags are the flags of "payouts retry" and "refunds retry", for one and for many.
 type retryFlags struct {
 	of       payments
-	filter   client.PayoutFilter
+	filter   paymentFlags
 	yes      bool
 	dryRun   bool
 	evidence string // of one retry of a payment that is not final
@@ -92,7 +91,7 @@ func (f *retryFlags) retry(ctx context.Context, t *call) error {
 	r := retrier{t, f.of}
 	switch {
 	case len(t.args) == 0:
-		return r.retryMany(ctx, f.filter, t.idempotencyKey, f.dry(t))
+		return r.retryMany(ctx, f.filter.RefundFilter, t.idempotencyKey, f.dry(t))
 	case f.dry(t):
 		return r.previewOne(ctx, t.args[0])
 	}

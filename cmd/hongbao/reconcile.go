@@ -25,7 +25,7 @@ lacks or that differ. Workers compare every day automatically; start compares on
 }
 
 func reconcileList() command {
-	var filter client.ReconciliationFilter
+	var filter wire.ReconciliationFilter
 	return command{
 		use:   "list",
 		short: "List reconciliations, newest first",
@@ -167,7 +167,7 @@ func (t *call) showReconciliation(ctx context.Context, r *wire.Reconciliation) e
 		return err
 	}
 	show, some := newGrid(t.out, breakColumns...), false
-	for b, err := range t.staff.Breaks(ctx, client.BreakFilter{ReconciliationID: r.ID}) {
+	for b, err := range t.staff.Breaks(ctx, wire.BreakFilter{ReconciliationID: r.ID}) {
 		if err != nil {
 			return err
 		}
@@ -194,7 +194,8 @@ func breakRow(b *wire.Break) []any {
 }
 
 func reconcileBreaks() command {
-	var filter client.BreakFilter
+	var filter wire.BreakFilter
+	var olderThan time.Duration
 	open := false
 	return command{
 		use: "breaks", short: "List breaks of all sources, newest first", example: "  hongbao reconcile breaks --open --older-than 24h",
@@ -205,10 +206,10 @@ func reconcileBreaks() command {
 			packetID.flag(flags, &filter.PacketID, "packet", "only of the packet with this `id`")
 			reconciliationID.flag(flags, &filter.ReconciliationID, "reconciliation", "only breaks last seen by the reconciliation with this `id`")
 			flags.BoolVar(&open, "open", false, "only unresolved breaks")
-			secondsFlag(flags, &filter.OlderThan, "older-than", "only breaks first seen at least this `duration` ago: whole seconds, such as 24h")
+			secondsFlag(flags, &olderThan, "older-than", "only breaks first seen at least this `duration` ago: whole seconds, such as 24h")
 		},
 		run: func(ctx context.Context, t *call) error {
-			if open {
+			if filter.OlderThanSeconds = seconds(olderThan); open {
 				filter.Resolved = new(bool)
 			}
 			return printList(t, t.page, func(p client.Page) (*wire.List[wire.Break], error) { return t.staff.ListBreaks(ctx, filter, p) },

@@ -35,7 +35,7 @@ func refundDecision(verb, short, long string, decide decision[wire.DecidedRefund
 }
 
 func refundsList() command {
-	var filter client.PayoutFilter
+	var filter paymentFlags
 	return command{
 		use:     "list",
 		short:   "List refunds, newest first",
@@ -51,7 +51,7 @@ func refundsList() command {
 				return err
 			}
 			return printList(t, t.page, func(p client.Page) (*wire.List[wire.Refund], error) {
-				return t.staff.ListRefunds(ctx, client.RefundFilter(filter), p)
+				return t.staff.ListRefunds(ctx, filter.RefundFilter, p)
 			}, []any{"refund", "kind", "sender", "amount", "status", "failure", "created"}, func(r *wire.Refund) []any {
 				return []any{r.ID, r.Kind, r.UserID, formatYuan(r.Amount), r.Status, failureCode(r.Failure), formatTime(r.CreatedAt)}
 			})

@@ -20,7 +20,7 @@ type payments struct {
 	one, many, example string
 	id                 idForm
 	// list iterates over the items that match the filters, newest first.
-	list func(context.Context, *client.Staff, client.PayoutFilter) iter.Seq2[retryItem, error]
+	list func(context.Context, *client.Staff, wire.RefundFilter) iter.Seq2[retryItem, error]
 	// show reads one item with the effect of a retry.
 	show func(context.Context, *client.Staff, string) (retryItem, wire.RetryPreview, error)
 	// wouldRetry is a dry run for at most previewStep ids.
@@ -30,10 +30,13 @@ type payments struct {
 	failed func(context.Context, *call) ([]cobra.Completion, error)
 }
 
+// newestFailed selects what waits for a decision.
+var newestFailed = wire.RefundFilter{PayoutFilter: wire.PayoutFilter{PaymentFilter: wire.PaymentFilter{Status: wire.PayoutFailed}}}
+
 var payouts = payments{
 	one: "payout", many: "payouts", example: "p3q5k9v0c1m7e2u8h4r6t0003", id: payoutID,
-	list: func(ctx context.Context, s *client.Staff, f client.PayoutFilter) iter.Seq2[retryItem, error] {
-		return itemsOf(s.Payouts(ctx, f), itemOfPayout)
+	list: func(ctx context.Context, s *client.Staff, f wire.RefundFilter) iter.Seq2[retryItem, error] {
+		return itemsOf(s.Payouts(ctx, f.PayoutFilter), itemOfPayout)
 	},
 	show: func(ctx context.Context, s *client.Staff, id string) (retryItem, wire.RetryPreview, error) {
 		p, err := s.Payout(ctx, id)
@@ -53,15 +56,15 @@ var payouts = payments{
 		return decidedBy(ofPayout)(s.RetryPayout(ctx, id, r, key...))
 	},
 	failed: func(ctx context.Context, t *call) ([]cobra.Completion, error) {
-		list, err := t.staff.ListPayouts(ctx, client.PayoutFilter{Status: wire.PayoutFailed}, newest)
+		list, err := t.staff.ListPayouts(ctx, newestFailed.PayoutFilter, newest)
 		return completions(list, err, func(p *wire.Payout) (string, string) { return p.ID, aboutFailed(p.Amount, p.UserID, p.Failure) })
 	},
 }
 
 var refunds = payments{
 	one: "refund", many: "refunds", example: "r3q5k9v0c1m7e2u8h4r6t0004", id: refundID,
-	list: func(ctx context.Context, s *client.Staff, f client.PayoutFilter) iter.Seq2[retryItem, error] {
-		return itemsOf(s.Refunds(ctx, client.RefundFilter(f)), itemOfRefund)
+	list: func(ctx context.Context, s *client.Staff, f wire.RefundFilter) iter.Seq2[retryItem, error] {
+		return itemsOf(s.Refunds(ctx, f), itemOfRefund)
 	},
 	show: func(ctx context.Context, s *client.Staff, id string) (retryItem, wire.RetryPreview, error) {
 		r, err := s.Refund(ctx, id)
@@ -84,7 +87,7 @@ var refunds = payments{
 		return decidedBy(ofRefund)(s.RetryRefund(ctx, id, r, key...))
 	},
 	failed: func(ctx context.Context, t *call) ([]cobra.Completion, error) {
-		list, err := t.staff.ListRefunds(ctx, client.RefundFilter{Status: wire.PayoutFailed}, newest)
+		list, err := t.staff.ListRefunds(ctx, newestFailed, newest)
 		return completions(list, err, func(r *wire.Refund) (string, string) { return r.ID, aboutFailed(r.Amount, r.UserID, r.Failure) })
 	},
 }
@@ -238,7 +241,7 @@ func (t retrier) preview(ctx context.Context, m *retryReport) error {
 
 // retryMany first selects all items of all pages, then decides about each of them once, under one idempotency key. An item
 // that fails again is not selected a second time.
-func (t retrier) retryMany(ctx context.Context, f client.PayoutFilter, key string, dry bool) error {
+func (t retrier) retryMany(ctx context.Context, f wire.RefundFilter, key string, dry bool) error {
 	m := &retryReport{DryRun: dry, Items: []retryItem{}, advice: "add --yes and --reason to decide"}
 	statuses := []wire.PayoutStatus{f.Status}
 	if f.Status == "" {

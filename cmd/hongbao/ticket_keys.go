@@ -87,7 +87,7 @@ func readTicketKey(file string, stdin io.Reader) (string, error) {
 }
 
 func ticketKeysList() command {
-	var filter client.TicketKeyFilter
+	var filter wire.TicketKeyFilter
 	return command{
 		use:   "list",
 		short: "List the ticket keys of apps, also revoked ones",
