@@ -123,7 +123,7 @@ func TestClosesTieToTheProvider(t *testing.T) {
 	d := &dated{}
 	r := newRigWith(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), temporal, ns, func(r *rig, c *worker.Config) {
 		d.Sandbox = r.provider
-		c.Reconcile.Steps.Provider = d
+		c.Reconcile.Steps.Providers = payout.OnlyProvider(d)
 	})
 	end := time.Now().Truncate(24 * time.Hour).Add(24 * time.Hour)
 	if time.Until(end) < 5*time.Minute {

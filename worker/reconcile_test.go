@@ -70,12 +70,12 @@ func exec(t *testing.T, db *sql.DB, rows int64, text string, args ...any) {
 
 // age moves everything so far two minutes into the past, on our side and in the provider's
 // statement. Nothing counts as in flight then.
-type aged struct{ activities.Statements }
+type aged struct{ payout.Stated }
 
 const agedBy = 2 * staff.InFlightAge
 
 func (a aged) Statement(ctx context.Context, day payout.Day, after string) (payout.StatementPage, error) {
-	page, err := a.Statements.Statement(ctx, day, after)
+	page, err := a.Stated.Statement(ctx, day, after)
 	from, _ := day.Span(a.Zone())
 	for i, l := range page.Lines {
 		page.Lines[i].At = l.At.Add(-agedBy)
@@ -90,7 +90,7 @@ func (a aged) Statement(ctx context.Context, day payout.Day, after string) (payo
 func agedRig(t *testing.T) *rig {
 	temporal, ns := stacktest.TemporalNamespace(t)
 	r := newRigWith(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), temporal, ns, func(r *rig, c *worker.Config) {
-		c.Reconcile.Steps.Provider = aged{r.provider}
+		c.Reconcile.Steps.Providers = payout.OnlyProvider(aged{r.provider})
 	})
 	return r
 }

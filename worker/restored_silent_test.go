@@ -15,12 +15,12 @@ import (
 
 // mute is a provider that gives no usable answer about one order, ever.
 type mute struct {
-	recovery.Provider
+	payout.Stated
 	no string
 }
 
 func (m mute) Query(ctx context.Context, op payout.Op, orderNo string) payout.Observation {
-	seen := m.Provider.Query(ctx, op, orderNo)
+	seen := m.Stated.Query(ctx, op, orderNo)
 	if orderNo == m.no {
 		return payout.Observation{Adapter: seen.Adapter, Kind: payout.ObsNoAnswer, Code: "internal", StartedAt: seen.StartedAt,
 			EndedAt: seen.EndedAt}
@@ -64,7 +64,7 @@ func TestR13_FurtherRecoveryFindsShare(t *testing.T) {
 func (r *rig) leave(t *testing.T, no string) {
 	t.Helper()
 	recovery := r.recovery(t)
-	recovery.Provider = mute{recovery.Provider, no}
+	recovery.Providers = payout.OnlyProvider(mute{r.provider, no})
 	if report, err := recovery.Run(t.Context()); err != nil || !report.Ended || len(report.Undecided) != 1 {
 		t.Fatalf("%+v, %v", report, err)
 	}

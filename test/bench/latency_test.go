@@ -10,6 +10,7 @@ import (
 	"hongbao/api"
 	"hongbao/internal/health"
 	"hongbao/internal/money"
+	"hongbao/internal/payout"
 	"hongbao/workflows"
 )
 
@@ -52,7 +53,8 @@ func measureLatency(t *testing.T, p plan, say func(string, ...any)) []result {
 func (r *rig) listen(t *testing.T) (address string) {
 	t.Helper()
 	server, err := api.New(api.Config{PublicAddr: "127.0.0.1:0", StaffAddr: "127.0.0.1:0", Pool: r.pool, Store: apiStore(r.store),
-		Providers: payout.OnlyProvider(newProvider(t, r.provider.address)), Probes: health.Probes{"redis": r.pool.Durable}, SeedKey: seedKey, Version: "bench"})
+		Providers: payout.OnlyProvider(newProvider(t, r.provider.address)), Probes: health.Probes{"redis": r.pool.Durable},
+		SeedKey: seedKey, Version: "bench"})
 	if err != nil {
 		t.Fatal(err)
 	}
