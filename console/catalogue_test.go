@@ -235,7 +235,7 @@ func TestEveryAuditAction(t *testing.T) {
 	want = append(want, "hold", "release", "ask_release", "withdraw_open_cancel", "cancel_carried_out", "cancel_overtaken",
 		"withdraw_open_not_moved", "not_moved_carried_out", "not_moved_overtaken", string(payout.DecisionQuery))
 	for _, kind := range []payout.DecisionKind{payout.DecisionRetry, payout.DecisionCancel, payout.DecisionMarkPaid, payout.DecisionMoved,
-		payout.DecisionNotMoved} {
+		payout.DecisionNotMoved, payout.DecisionCredit, payout.DecisionDebit} {
 		want = append(want, string(kind), "approve_"+string(kind), "reject_"+string(kind), "withdraw_"+string(kind))
 	}
 	for _, action := range want {

@@ -159,7 +159,7 @@ func newDeferralRig(t testing.TB, perSecond int64) *deferralRig {
 func (r *deferralRig) metric(t testing.TB, name string, labels ...string) float64 {
 	t.Helper()
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(r.admission)
+	registry.MustRegister(activities.Admissions{"sandbox": r.admission})
 	for _, f := range must(registry.Gather())(t) {
 		for _, m := range f.GetMetric() {
 			text := f.GetName()

@@ -7,7 +7,6 @@ import (
 
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
-	"hongbao/internal/recovery"
 	"hongbao/test/night"
 	"hongbao/test/wait"
 	"hongbao/workflows"
