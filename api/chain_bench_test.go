@@ -150,7 +150,8 @@ func benchServer(b testing.TB, p Pool, books Store) *Server {
 		b.Fatal(err)
 	}
 	b.Cleanup(pay.Close)
-	s, err := New(Config{PublicAddr: "127.0.0.1:0", StaffAddr: "127.0.0.1:0", Pool: p, Store: books, Providers: payout.OnlyProvider(pay), SeedKey: [32]byte{1}})
+	s, err := New(Config{PublicAddr: "127.0.0.1:0", StaffAddr: "127.0.0.1:0", Pool: p, Store: books,
+		Providers: payout.OnlyProvider(pay), SeedKey: [32]byte{1}})
 	if err != nil {
 		b.Fatal(err)
 	}

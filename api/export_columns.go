@@ -50,7 +50,8 @@ var breakFileColumns = fileColumns{names: []string{
 
 // payoutColumns and refundColumns are the columns of the files of payouts and refunds.
 var (
-	payoutColumns = fileColumns{names: slices.Concat([]string{"id", "packet_id", "user_id", "share_index"}, paymentColumns, []string{"recipient_action"})}
+	payoutColumns = fileColumns{names: slices.Concat([]string{"id", "packet_id", "user_id", "share_index"}, paymentColumns,
+		[]string{"recipient_action"})}
 	refundColumns = fileColumns{names: slices.Concat([]string{"id", "packet_id", "kind", "payout_id", "user_id"}, paymentColumns)}
 )
 

@@ -164,7 +164,8 @@ func (s *Server) closePacket(_ context.Context, in *closePacketIn) (*wire.Packet
 func (r *request) recall(id string, snap snapshot) (snapshot, error) {
 	_, err := r.server.cfg.Pool.Recall(r.ctx, id)
 	switch {
-	case snap.PayWithin > 0 && (errors.Is(err, packet.ErrNotOpenYet) || errors.Is(err, packet.ErrNotFound) && snap.status == packet.StatusFunding):
+	case snap.PayWithin > 0 && (errors.Is(err, packet.ErrNotOpenYet) ||
+		errors.Is(err, packet.ErrNotFound) && snap.status == packet.StatusFunding):
 		return r.withdraw(id, snap)
 	case errors.Is(err, packet.ErrNotOpenYet), errors.Is(err, packet.ErrNotFound) && snap.status == packet.StatusFunding:
 		return snap, notOpenYet(snap.OpensAt, shortPause)

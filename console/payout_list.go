@@ -60,7 +60,8 @@ func (f filterForm) Query() string { return f.values().Encode() }
 // filter converts the form to a filter of the API. fault is the message key of an invalid
 // field, "" if all are valid.
 func (f filterForm) filter() (out wire.RefundFilter, fault string) {
-	out.PaymentFilter = wire.PaymentFilter{Status: wire.PayoutStatus(f.Status), PacketID: f.Packet, UserID: f.User, OrderNo: f.Order, FailureCode: f.Code}
+	out.PaymentFilter = wire.PaymentFilter{Status: wire.PayoutStatus(f.Status), PacketID: f.Packet, UserID: f.User,
+		OrderNo: f.Order, FailureCode: f.Code}
 	out.Late = f.Late == "true"
 	if f.Older != "" {
 		seconds, err := strconv.ParseInt(f.Older, 10, 32)

@@ -23,7 +23,8 @@ import (
 
 // reconcile is what a worker of the rig carries out reconciliations with.
 func (r *rig) reconcile() *worker.Reconcile {
-	return &worker.Reconcile{Steps: &activities.Reconciliations{Store: r.store, Providers: payout.OnlyProvider(r.provider)}, Store: r.store, Closes: r.reports(),
+	return &worker.Reconcile{Steps: &activities.Reconciliations{Store: r.store, Providers: payout.OnlyProvider(r.provider)},
+		Store: r.store, Closes: r.reports(),
 		Hour: 4, Minute: 10}
 }
 

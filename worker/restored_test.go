@@ -175,7 +175,8 @@ func (r *rig) recovery(t testing.TB) *recoveryRun {
 	adapter := &stepped{Sandbox: r.provider}
 	adapter.off.Store(int64(-10 * time.Minute))
 	pools := harness.OpenPool(t, pool.Config{Addr: r.redis, Lanes: harness.Lanes, Observe: true, Logger: r.logger})
-	return &recoveryRun{rig: r, t: t, Recovery: &recovery.Recovery{Store: r.store, Pools: pools, Providers: payout.OnlyProvider(adapter), Starter: r.starter,
+	return &recoveryRun{rig: r, t: t, Recovery: &recovery.Recovery{Store: r.store, Pools: pools,
+		Providers: payout.OnlyProvider(adapter), Starter: r.starter,
 		Lanes: harness.Lanes, SeedKey: r.seedKey,
 		By: "operator", Logger: r.logger}}
 }

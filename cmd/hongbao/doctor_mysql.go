@@ -162,7 +162,8 @@ func (d *doctor) checkAccount(ctx context.Context, db *store.Store, acts payout.
 	case kept == (payout.Adapter{}):
 		d.ok("provider account", "The first start of a worker or API will store %s.", acts)
 	case kept != acts:
-		d.add("provider account", verdictWrong, "Correct HONGBAO_PROVIDER_ACCOUNT, HONGBAO_PROVIDER_URL and HONGBAO_PROVIDER_KEY, or HONGBAO_PROVIDERS_FILE "+
+		d.add("provider account", verdictWrong, "Correct HONGBAO_PROVIDER_ACCOUNT, HONGBAO_PROVIDER_URL and HONGBAO_PROVIDER_KEY, or "+
+			"HONGBAO_PROVIDERS_FILE "+
 			"(docs/runbook.md#provider-account). Then release its hold.", "MySQL holds the payments of %s, the settings name %s.",
 			kept, acts)
 	default:

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"strings"
 
 	"hongbao/internal/money"
 	"hongbao/internal/provider/wechat"
@@ -60,7 +59,7 @@ func openWechat(e providerEntry) (adapter, error) {
 		ReportInfos: m.ReportInfos, Style: m.Style, MaxPayout: m.MaxPayout, Description: m.Description, Remark: m.Remark,
 		NotifyBase: m.NotifyBase, Timeout: e.timeout})
 	if err != nil { // not a nil *Adapter in an interface
-		return nil, fmt.Errorf("member %s", strings.TrimPrefix(err.Error(), wechat.ErrConfig.Error()+": "))
+		return nil, fmt.Errorf("member: %w", err)
 	}
 	return a, nil
 }

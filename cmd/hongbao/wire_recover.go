@@ -42,6 +42,7 @@ func withRecovery(ctx context.Context, c config, errs io.Writer, act func(*recov
 		return err
 	}
 	defer temporal.Close()
-	return act(&recovery.Recovery{Store: db, Pools: redis, Providers: pays.Registry, Lanes: redis.Lanes(), SeedKey: key32(c.secret("seed-key")),
+	return act(&recovery.Recovery{Store: db, Pools: redis, Providers: pays.Registry, Lanes: redis.Lanes(),
+		SeedKey: key32(c.secret("seed-key")),
 		Starter: worker.NewStarter(temporal).LinkedTo(c.text("console-url")), Logger: logger})
 }

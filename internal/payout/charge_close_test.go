@@ -93,7 +93,8 @@ func TestR4_ClosedChargeMayBePaid(t *testing.T) {
 func TestR4_UnansweredChargeIsNotClosedEarly(t *testing.T) {
 	s := unpaid(t)
 	s.p.PayUntil = s.now.Add(time.Second)
-	s.sends(ObsNoAnswer).is(StatusUnknown).after(2*time.Second).queries(1, ObsNoAnswer).closes(true).queries(1, ObsNeverReceived).is(StatusUnknown).next(ActionQuery, 1)
+	s.sends(ObsNoAnswer).is(StatusUnknown).after(2*time.Second).queries(1, ObsNoAnswer).closes(true).
+		queries(1, ObsNeverReceived).is(StatusUnknown).next(ActionQuery, 1)
 	s.after(limits.LandingWindow+LeaveWithin).queries(1, ObsNeverReceived).is(StatusFailed)
 }
 

@@ -9,9 +9,10 @@ import (
 
 // documented is the list of rule R4, with the documented additions.
 var documented = map[Status][]Status{
-	StatusPending:           {StatusSending},
-	StatusSending:           {StatusPaid, StatusFailed, StatusUnknown, StatusAwaitingRecipient, StatusAwaitingPayer, StatusReturned},
-	StatusUnknown:           {StatusPaid, StatusFailed, StatusAwaitingRecipient, StatusAwaitingPayer, StatusReturned, StatusSending, StatusPaidOutside},
+	StatusPending: {StatusSending},
+	StatusSending: {StatusPaid, StatusFailed, StatusUnknown, StatusAwaitingRecipient, StatusAwaitingPayer, StatusReturned},
+	StatusUnknown: {StatusPaid, StatusFailed, StatusAwaitingRecipient, StatusAwaitingPayer, StatusReturned,
+		StatusSending, StatusPaidOutside},
 	StatusAwaitingRecipient: {StatusPaid, StatusFailed, StatusReturned},
 	StatusAwaitingPayer:     {StatusPaid, StatusFailed, StatusUnknown},
 	StatusPaid:              {StatusReturned},

@@ -140,7 +140,8 @@ func (tx tx) releases(h payout.Hold) (staff.Releases, error) {
 
 // selectWaiting counts and adds up the payments of staff.HeldPacket.
 const selectWaiting = `SELECT kind, COUNT(*) AS n, LEAST(SUM(amount), ?) AS fen FROM payments WHERE packet_id = ?
-	AND (status IN ('pending', 'sending', 'unknown', 'awaiting_recipient', 'awaiting_payer') OR status IN ('failed', 'returned') AND kind IN ('p', 'r'))
+	AND (status IN ('pending', 'sending', 'unknown', 'awaiting_recipient', 'awaiting_payer')
+		OR status IN ('failed', 'returned') AND kind IN ('p', 'r'))
 	GROUP BY kind`
 
 func (tx tx) packetReleases(packetID string) (staff.Releases, error) {

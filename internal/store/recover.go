@@ -62,7 +62,8 @@ func (s *Store) FindOrders(ctx context.Context, numbers []string) (map[string]pa
 func (s *Store) UnsettledPayments(ctx context.Context, packetID string) ([]payout.Payment, error) {
 	var rows []mysql.PaymentRow
 	err := s.read(ctx).Raw(`SELECT * FROM payments FORCE INDEX (payments_packet) WHERE packet_id = ? AND kind IN ('c', 'p', 'r', 'h')
-		AND status IN ('pending', 'sending', 'unknown', 'awaiting_recipient', 'awaiting_payer', 'failed', 'returned') ORDER BY id`, packetID).Scan(&rows).Error
+		AND status IN ('pending', 'sending', 'unknown', 'awaiting_recipient', 'awaiting_payer', 'failed', 'returned')
+		ORDER BY id`, packetID).Scan(&rows).Error
 	out := make([]payout.Payment, len(rows))
 	for i, r := range rows {
 		out[i] = r.Payment()

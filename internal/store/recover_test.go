@@ -25,7 +25,8 @@ func declared(t *testing.T, s *testStore) payout.MySQLState {
 // ended ends the recovery, and operations release the provider.
 func ended(t *testing.T, s *testStore, found payout.MySQLState) {
 	t.Helper()
-	must(t, storetest.ErrOnly(s.EndRecovery(t.Context(), staff.Write{Owner: "op", Role: "operator", Reason: "r"}, found, 0, []string{provider}, nil)))
+	must(t, storetest.ErrOnly(s.EndRecovery(t.Context(), staff.Write{Owner: "op", Role: "operator", Reason: "r"}, found, 0,
+		[]string{provider}, nil)))
 	must(t, storetest.ErrOnly(s.HoldProvider(t.Context(), financeWrite(t, s, rand.Text(), "h"), provider, false, renderProvider)))
 }
 

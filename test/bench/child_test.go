@@ -261,8 +261,9 @@ func beWorker(t *testing.T, cfg childSettings) (string, func(string) string) {
 		Payments: &activities.Payments{Store: db, Providers: payout.OnlyProvider(pay), Pools: redis,
 			Admissions: map[string]*activities.Admission{pay.Name(): activities.NewAdmission(pay.Name(), nil, logger)}},
 		Starter: starter, Handoffs: handoffs, Quarantine: db, Outbox: db, Watch: db, Live: redis, Holds: db,
-		Reconcile: &worker.Reconcile{Steps: &activities.Reconciliations{Store: db, Providers: payout.OnlyProvider(pay)}, Store: db, Hour: 4, Minute: 10},
-		Lanes:     redis.Lanes(), Logger: logger,
+		Reconcile: &worker.Reconcile{Steps: &activities.Reconciliations{Store: db, Providers: payout.OnlyProvider(pay)},
+			Store: db, Hour: 4, Minute: 10},
+		Lanes: redis.Lanes(), Logger: logger,
 		Tune: func(o *sdk.Options) { fixedPollers(cfg.Fixed, o) },
 	})
 	background(t, w.Run)

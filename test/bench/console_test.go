@@ -155,8 +155,9 @@ func (d *consoleServer) serve(tb testing.TB, mysql *store.Store, pay *provider.S
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { _ = redis.Close() })
-	server, err := api.New(api.Config{PublicAddr: "127.0.0.1:0", StaffAddr: "127.0.0.1:0", Pool: redis, Store: apiStore(mysql), Providers: payout.OnlyProvider(pay),
-		Probes: health.Probes{"redis": redis.Durable}, SeedKey: seedKey, Version: "bench"})
+	server, err := api.New(api.Config{PublicAddr: "127.0.0.1:0", StaffAddr: "127.0.0.1:0", Pool: redis, Store: apiStore(mysql),
+		Providers: payout.OnlyProvider(pay),
+		Probes:    health.Probes{"redis": redis.Durable}, SeedKey: seedKey, Version: "bench"})
 	if err != nil {
 		tb.Fatal(err)
 	}

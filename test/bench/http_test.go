@@ -70,7 +70,8 @@ func newInstallation(tb testing.TB, redisAddr string) *installation {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(pay.Close)
-	server, err := api.New(api.Config{PublicAddr: "127.0.0.1:0", StaffAddr: "127.0.0.1:0", Pool: h.pool, Store: apiStore(mysql), Providers: payout.OnlyProvider(pay),
+	server, err := api.New(api.Config{PublicAddr: "127.0.0.1:0", StaffAddr: "127.0.0.1:0", Pool: h.pool,
+		Store: apiStore(mysql), Providers: payout.OnlyProvider(pay),
 		Probes: health.Probes{"redis": h.pool.Durable}, SeedKey: seedKey, Version: "bench"})
 	if err != nil {
 		tb.Fatal(err)

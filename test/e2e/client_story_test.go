@@ -43,7 +43,8 @@ func TestClientStory(t *testing.T) {
 
 	var failed []wire.Payout
 	wait.Until(t, "the failed payout", func() bool {
-		list, err := finance.ListPayouts(ctx, wire.PayoutFilter{PaymentFilter: wire.PaymentFilter{PacketID: p.ID, Status: wire.PayoutFailed}}, client.Page{})
+		list, err := finance.ListPayouts(ctx, wire.PayoutFilter{PaymentFilter: wire.PaymentFilter{PacketID: p.ID,
+			Status: wire.PayoutFailed}}, client.Page{})
 		if err == nil {
 			failed = list.Items
 		}

@@ -165,7 +165,8 @@ type marks struct{ orders, claims int }
 
 // newRecovery returns the product's recovery of MySQL.
 func (m *model) newRecovery() *recovery.Recovery {
-	return &recovery.Recovery{Store: restoredDatabase{m.db}, Pools: unfencedPool{m.pool}, Providers: payout.OnlyProvider(m.bank), Starter: past{m}, Lanes: 1,
+	return &recovery.Recovery{Store: restoredDatabase{m.db}, Pools: unfencedPool{m.pool},
+		Providers: payout.OnlyProvider(m.bank), Starter: past{m}, Lanes: 1,
 		SeedKey: seedKey, By: "ops", Logger: slog.New(slog.DiscardHandler)}
 }
 

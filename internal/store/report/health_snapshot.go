@@ -94,7 +94,8 @@ const healthOldest = 5000
 // so. At the provider: first send of the order number, or the later decision. Failed and returned:
 // settled.
 const selectSince = `SELECT p.created_at, GREATEST(p.created_at, COALESCE(p.decided_at, p.created_at), COALESCE(p.settled_at, p.created_at),
-	IF(p.status IN ('sending', 'unknown', 'awaiting_recipient', 'awaiting_payer'), COALESCE(a.started_at, p.created_at), p.created_at)) AS since
+	IF(p.status IN ('sending', 'unknown', 'awaiting_recipient', 'awaiting_payer'), COALESCE(a.started_at, p.created_at),
+	p.created_at)) AS since
 	FROM payments p FORCE INDEX (payments_status) LEFT JOIN attempts a ON a.order_no = p.order_no
 	WHERE p.kind = ? AND p.status = ? ORDER BY p.created_at, p.id LIMIT ?`
 

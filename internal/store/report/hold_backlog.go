@@ -43,7 +43,8 @@ type holdGroup struct {
 
 // placedHolds are the holds that are stored, without the derived ones.
 var placedHolds = []holdGroup{{payout.HoldAll, payout.HoldStaff}, {payout.HoldProvider, payout.HoldStaff},
-	{payout.HoldProvider, payout.HoldRecovery}, {payout.HoldProvider, payout.HoldOtherAccount}, {payout.HoldPacket, payout.HoldStaff}, {payout.HoldPacket, payout.HoldRecovery},
+	{payout.HoldProvider, payout.HoldRecovery}, {payout.HoldProvider, payout.HoldOtherAccount}, {payout.HoldPacket,
+		payout.HoldStaff}, {payout.HoldPacket, payout.HoldRecovery},
 	{payout.HoldPacket, payout.HoldChargeReturned}, {payout.HoldPayment, payout.HoldStaff}, {payout.HoldPayment, payout.HoldSecondSuccess}}
 
 // selectHolds counts the releases that were asked for within two times (askedInTime).
