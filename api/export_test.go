@@ -130,7 +130,11 @@ func (l listed) cells(t *testing.T, item json.RawMessage) map[string]string {
 			out[name] = string(text)
 		case ok:
 			for member, inner := range object {
-				if inner != nil {
+				if deep, is := inner.(map[string]any); is {
+					for last, value := range deep {
+						out[name+"_"+member+"_"+last] = fmt.Sprint(value)
+					}
+				} else if inner != nil {
 					out[name+"_"+member] = fmt.Sprint(inner)
 				}
 			}

@@ -216,7 +216,7 @@ func TestPacketsByStatus(t *testing.T) {
 
 // flat leaves out what is compared by address.
 func flat(p packetBody) packetBody {
-	p.ClosedAt, p.Failure, p.Fairness.Seed = nil, nil, nil
+	p.ClosedAt, p.Failure, p.Fairness.Seed, p.Funding.Failure = nil, nil, nil, nil
 	return p
 }
 

@@ -17,6 +17,7 @@ import (
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/test/wait"
+	"hongbao/wire"
 )
 
 // Who may call an operation, beside roles of staff.
@@ -296,6 +297,18 @@ func newMatrix(t *testing.T) *matrix {
 	m.staged = m.stage(m.app, "u1").ID
 	m.rows = m.makeRows(failed)
 	return m
+}
+
+// credited credits the balance of the app, by two persons.
+func (m *matrix) credited(i int, second owner) {
+	m.t.Helper()
+	var d wire.DecidedMovement
+	m.write(m.finance, "balances/"+m.app.app.ID+"/credit", fmt.Sprint("credit", i),
+		fmt.Sprintf(`{"amount":1000,"reason":"deposit","evidence":"slip %d"}`, i)).json(m.t, &d)
+	if d.Approval == nil {
+		m.t.Fatalf("credit %d: %+v", i, d)
+	}
+	m.decided(m.write(second, "approvals/"+d.Approval.ID+"/approve", fmt.Sprint("approve", i), because), "carried_out")
 }
 
 func tokenOf(role access.Role) string {

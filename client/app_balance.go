@@ -15,7 +15,7 @@ func (c *Client) Balance(ctx context.Context) (*wire.Balance, error) {
 
 // BalanceFilter filters the history of a balance; zero members do not filter.
 type BalanceFilter struct {
-	Kind string `query:"kind"`
+	Kind string `json:"kind,omitempty"`
 }
 
 // ListBalanceMovements returns one page of the history of the app's balance.
@@ -30,8 +30,8 @@ func (c *Client) BalanceMovements(ctx context.Context, f BalanceFilter) iter.Seq
 
 // AppBalanceFilter selects the history of the balance of an app.
 type AppBalanceFilter struct {
-	App  string `query:"app"`
-	Kind string `query:"kind"` // "": all
+	App  string `json:"app,omitempty"`
+	Kind string `json:"kind,omitempty"` // "": all
 }
 
 // ListBalanceMovements returns one page of the history of an app's balance.

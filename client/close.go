@@ -13,7 +13,7 @@ import (
 // Balances returns the balances of the ledger at a moment; the zero time: now.
 func (s *Staff) Balances(ctx context.Context, at time.Time) (*wire.Balances, error) {
 	return get[wire.Balances](ctx, s.caller, wire.PathBalances, struct {
-		At time.Time `query:"at"`
+		At time.Time `json:"at,omitzero"`
 	}{at})
 }
 

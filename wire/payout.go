@@ -13,6 +13,7 @@ const (
 	PayoutSending           PayoutStatus = "sending"            // with the provider
 	PayoutUnknown           PayoutStatus = "unknown"            // the outcome is not known and is queried
 	PayoutAwaitingRecipient PayoutStatus = "awaiting_recipient" // the recipient has to act
+	PayoutAwaitingPayer     PayoutStatus = "awaiting_payer"     // of a charge: the sender has to pay
 	PayoutPaid              PayoutStatus = "paid"
 	PayoutFailed            PayoutStatus = "failed"    // finance decides
 	PayoutReturned          PayoutStatus = "returned"  // returned by the recipient; finance decides

@@ -139,7 +139,7 @@ func (d *doctor) checkProvider(ctx context.Context) {
 		}
 		if err := checked.Check(ctx); err != nil {
 			d.add("provider", verdictWrong, "Status 401: correct HONGBAO_PROVIDER_KEY or HONGBAO_PROVIDER_ACCOUNT, or those of "+
-				"HONGBAO_PROVIDERS_FILE. No answer: check that it runs and that its URL is right. Payments wait until it answers.",
+				"HONGBAO_PROVIDERS_FILE. No answer: check that it runs and that HONGBAO_PROVIDER_URL is right. Payments wait until it answers.",
 				"The provider %s at %s gives no usable answer: %v", a.Name(), address, err)
 			continue
 		}

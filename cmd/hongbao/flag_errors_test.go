@@ -33,8 +33,8 @@ func TestFlagErrors(t *testing.T) {
 		"packets create --=x":                `parse flag "--=x": write --name=value`,
 		"payouts list --amount-min 0x":       `parse --amount-min "0x": amounts are whole fen`,
 		"payouts list --older-than soon":     `parse --older-than "soon": write a number and a unit`,
-		"payouts list --status faild": `parse --status "faild": is none of pending, sending, unknown, awaiting_recipient, paid, ` +
-			`failed, returned, cancelled, paid_outside (did you mean failed?)`,
+		"payouts list --status faild": `parse --status "faild": is none of pending, sending, unknown, awaiting_recipient, ` +
+			`awaiting_payer, paid, failed, returned, cancelled, paid_outside (did you mean failed?)`,
 		"payouts list --status x": `parse --status "x": is none of pending`,
 		"payouts lst": `unknown command "lst" of "hongbao payouts"; did you mean list? ` +
 			`"hongbao payouts --help" lists the commands`,

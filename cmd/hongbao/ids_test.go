@@ -19,7 +19,7 @@ var formOf = map[string]*idForm{
 	"<packet id>": &packetID, "<campaign id>": &campaignID, "<payout id>": &payoutID, "<refund id>": &refundID,
 	"<approval id>": &approvalID, "<reconciliation id>": &reconciliationID, "<break id>": &breakID, "<hold id>": &holdID,
 	"<id>": &keyID, "<kid>": &ticketKeyID,
-	"<url>": nil, "<provider>": nil, "<scope>": nil, "<day>": nil, "<packet.json>": nil,
+	"<url>": nil, "<provider>": nil, "<scope>": nil, "<day>": nil, "<packet.json>": nil, "<app>": nil,
 }
 
 // flagForms maps the flags that take an id of the platform to its form.

@@ -248,7 +248,7 @@ func TestReplicasHandOffsOfOldMaster(t *testing.T) {
 func TestReplicasByScript(t *testing.T) {
 	t.Parallel()
 	waits := map[string]bool{"create": true, "answer": true, "open": true, "reject": true, "grab": true, "recall": true, "close": true,
-		"keep": true, "retire": true,
+		"keep": true, "retire": true, "action": true,
 		"index": false, "view": false, "acquire": false, "renew": false, "release": false, "dismiss": false, "orphans": false, "group": false,
 		// a change of these that a replica lacks is repeated
 		"ack": false, "throttle": false, "limit": false, "page": false, "fence_close": false, "fence_open": false, "fence_halt": false,

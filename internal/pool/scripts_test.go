@@ -150,6 +150,7 @@ func everyScript(t *testing.T, p *Pool) {
 	openPacket(t, p, one)
 	openPacket(t, p, two, "a", "b")
 	stage(t, p, three)
+	must(p.StoreAction(ctx, three.ID, []byte("sealed")))
 	must(p.Reject(ctx, three.ID, packet.Failure{Code: "declined"}))
 	_, err := p.StoreFirstAnswer(ctx, one.ID, packet.FirstAnswer{HTTPStatus: 201})
 	must(err)

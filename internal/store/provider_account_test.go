@@ -140,6 +140,8 @@ func TestAccountAtTheProvider(t *testing.T) {
 	}
 	wantErr(t, s.BindProvider(ctx, "wechat", adapter), payout.ErrWrongProvider)
 	must(t, s.BindProvider(ctx, "wechat", others["another provider"]))
+	// The other account has held the provider.
+	must(t, s.db.Gorm.Exec("UPDATE holds SET released_at = NOW(3), released_by = 'o' WHERE name = ?", provider).Error)
 	begin(t, s, payoutID(p, 0))
 }
 

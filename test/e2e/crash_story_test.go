@@ -72,6 +72,29 @@ func declined(t *testing.T, c *crashes, name string) {
 	c.awaitStatus(t, ids[0], wire.PacketRejected)
 }
 
+// withdrawn is a packet whose sender has to pay in an app, and that is closed before: the charge is
+// closed at the provider, and no money moves.
+func withdrawn(t *testing.T, c *crashes, name string) {
+	r := wire.CreatePacket{SenderID: name, TotalAmount: crashTotal, ShareCount: 3, Funding: &wire.CreateFunding{Method: "sandbox_app"}}
+	ctx, cancel := context.WithTimeout(t.Context(), reachWithin)
+	defer cancel()
+	p, err := c.app.Create(ctx, r, client.Key(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	wait.Until(t, "the sender can pay "+p.ID, func() bool {
+		seen, err := c.app.Packet(t.Context(), p.ID)
+		return err == nil && seen.Funding.NextAction != nil
+	})
+	if a := c.post(t, c.api("/v1/packets/"+p.ID+"/close"), c.env("HONGBAO_APP_KEY"), nil); a.status != 202 {
+		t.Fatalf("close: %d %s", a.status, a.raw)
+	}
+	c.awaitStatus(t, p.ID, wire.PacketRejected)
+	if moved := c.movements(t, p.ID); len(moved) != 0 {
+		t.Errorf("money moved for a rejected packet: %v", moved)
+	}
+}
+
 // refused is a packet with two winners, one with a frozen account; that payout has failed.
 func refused(t *testing.T, c *crashes, name string) (l *packetLife, user, payoutID string) {
 	l = c.newPacketLife(t, name, 3)

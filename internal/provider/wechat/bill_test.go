@@ -82,10 +82,11 @@ func TestStatementPages(t *testing.T) {
 // a day without movements.
 func TestStatementLate(t *testing.T) {
 	t.Parallel()
-	a := newRig(t, nil, nil).adapter(t, nil)
+	r := newRig(t, nil, nil)
 	day := payout.DayOf(time.Now(), china)
 	_, end := day.Span(china)
 	for at, ok := range map[time.Duration]bool{-time.Second: true, 9 * time.Hour: false, 11 * time.Hour: false, 35 * time.Hour: true} {
+		a := r.adapter(t, nil) // it keeps the statement of a day
 		a.now = func() time.Time { return end.Add(at) }
 		page, err := a.Statement(t.Context(), day, "")
 		if (err == nil) != ok || len(page.Lines) != 0 || err != nil && !errors.Is(err, ErrAnswer) {

@@ -56,7 +56,7 @@ func TestR12_VerifyLedger(t *testing.T) {
 			"UPDATE payments SET id = CONCAT('p', SUBSTRING(id, 2)) WHERE id LIKE 'z%'", staff.RuleUnknown},
 		{"attempt of nobody", "INSERT INTO attempts SELECT 'x', 'x', 1, op, request, sends, asks, noted_until, open_until, statement, " +
 			"refused, booked, return_booked, next_action, next_at, asked_at, ask_wanted_at, observed, code, message, provider_ref, token, " +
-			"started_at, ask_until, ended_at, forgotten, consented FROM attempts LIMIT 1",
+			"started_at, ask_until, ended_at, forgotten, consented, renew_at FROM attempts LIMIT 1",
 			"DELETE FROM attempts WHERE order_no = 'x'", staff.RuleUnknown},
 		{"status without time", "UPDATE payments SET settled_at = NULL WHERE id = '" + paid + "'",
 			"UPDATE payments SET settled_at = updated_at WHERE id = '" + paid + "'", staff.RuleSettled},
@@ -131,7 +131,7 @@ func TestHealthSnapshot(t *testing.T) {
 		}
 	}
 	if found["charge pending"] != 1 || found["charge failed"] != 0 || found["payout pending"] != 1 || found["payout returned"] != 1 ||
-		len(found) != 24 {
+		len(found) != 28 {
 		t.Errorf("payments %v", found)
 	}
 	if len(v.Overdue) != 3 || v.Overdue[0].Waiting != 1 || v.Overdue[1].Waiting != 1 || v.Overdue[2].Waiting != 0 {
