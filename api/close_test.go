@@ -244,7 +244,8 @@ func (h *fixture) closeFile(day payout.Day, hostile string, total int64) {
 			t.Errorf("%v", line)
 		}
 	}
-	if found["opening"] != 2*len(payout.Accounts) || found["closing"] != 2*len(payout.Accounts) || found["movement"] != 2*len(payout.TransferKinds) || found["statement"] != 4 ||
+	if found["opening"] != 2*len(payout.Accounts) || found["closing"] != 2*len(payout.Accounts) ||
+		found["movement"] != 2*len(payout.TransferKinds) || found["statement"] != 4 ||
 		found["differences"] != 1 || found["difference"] != 1 || found["not_listed"] != 0 {
 		t.Errorf("%v", found)
 	}

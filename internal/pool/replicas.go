@@ -11,7 +11,8 @@ import (
 
 // acknowledgedScripts are the scripts whose outcome is acknowledged to a caller. A failover
 // to a replica without it must not undo it.
-var acknowledgedScripts = []*redis.Script{createScript, answerScript, openScript, rejectScript, actionScript, grabScript, dryRunScript, recallScript,
+var acknowledgedScripts = []*redis.Script{createScript, answerScript, openScript, rejectScript, actionScript,
+	grabScript, dryRunScript, recallScript,
 	closeScript, keepScript, retireScript}
 
 // replicaHook makes a client of one server return such a script's reply only when enough

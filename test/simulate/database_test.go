@@ -313,11 +313,12 @@ func (b *database) owesRefund(amount money.Fen) {
 	b.post(payout.NewTransfer(payout.PostClose, id, amount))
 	b.insertRefund(payout.Payment{ID: id, Kind: payout.KindRefund, PacketID: b.rec.ID, App: b.rec.App, UserID: b.rec.SenderID, ShareIndex: -1,
 		Account: b.rec.SenderID,
-		Amount:  amount, Currency: b.rec.Currency, Provider: b.rec.ChargeProvider, Status: payout.StatusPending, CreatedAt: now, UpdatedAt: now})
+		Amount:  amount, Currency: b.rec.Currency, Status: payout.StatusPending, CreatedAt: now, UpdatedAt: now})
 }
 
 // insertRefund inserts a refund; one of a returned charge is cancelled at once. The lock is held.
 func (b *database) insertRefund(p payout.Payment) {
+	p.Provider = b.rec.ChargeProvider
 	if b.rows[b.chargeID()].Status == payout.StatusReturned {
 		p.Status = payout.StatusCancelled
 		b.post(payout.NewTransfer(payout.PostRefundKept, p.ID, p.Amount))

@@ -408,7 +408,9 @@ func (b restoredDatabase) RecoverCancel(_ context.Context, id string) (refund st
 		}
 		b.put(r, p)
 		b.post(payout.NewTransfer(payout.PostCancel, p.ID, p.Amount))
-		b.insert(payout.CancelRefund(p, b.rec.SenderID, b.world.now()))
+		made := payout.CancelRefund(p, b.rec.SenderID, b.world.now())
+		made.Provider = b.rec.ChargeProvider
+		b.insert(made)
 		b.wants(refund, wantBegin)
 		b.endOpen(id, payout.DecisionCarriedOut)
 		return nil
