@@ -23,7 +23,7 @@ func armFailpoints(ctx context.Context, folder string, logger *slog.Logger) erro
 	return nil
 }
 
-// errFailpointProvider refuses failpoints beside a provider that may move real money.
+// errFailpointProvider refuses failpoints together with a provider that may move real money.
 var errFailpointProvider = fmt.Errorf("%w: HONGBAO_CRASH_POINTS (--crash-points) lets tests kill this process and needs a provider on "+
 	"this machine: unset it", errContradiction)
 
