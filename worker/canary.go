@@ -17,23 +17,26 @@ import (
 )
 
 const (
-	canaryTimeout = time.Second
-	canaryID      = "canary/" // and something random
+	canaryTimeout    = time.Second     // of the first canary; each late one doubles it
+	canaryTimeoutMax = 8 * time.Second // and of the workflow itself
+	canaryID         = "canary/"       // and something random
 )
 
-// canary runs a small workflow through this worker's task queue until it completes within a
-// second twice in a row. An open port proves little about Temporal. After a crash under load the
-// canary waits minutes behind due payments. A worker that received other activities instead is
-// busy, and counts as ready.
+// canary runs a small workflow through this worker's task queue until it completes in time twice
+// in a row. An open port proves little about Temporal, and a task that was lost while Temporal
+// started is repeated sooner by another canary; but a slow Temporal is ready too, so each late
+// canary doubles the time of the next. After a crash under load the canary waits minutes behind
+// due payments. A worker that received other activities instead is busy, and counts as ready.
 func (w *Worker) canary(ctx context.Context) error {
+	timeout := canaryTimeout
 	for good := 0; good < 2; {
 		began, handed := time.Now(), w.handed.Load()
-		err := w.oneCanary(ctx)
-		if err != nil && time.Since(began) >= canaryTimeout && w.handed.Load() > handed {
+		err := w.oneCanary(ctx, timeout)
+		if err != nil && time.Since(began) >= timeout && w.handed.Load() > handed {
 			err = nil
 		}
 		if err != nil {
-			good = 0
+			good, timeout = 0, min(2*timeout, canaryTimeoutMax)
 			w.cfg.Logger.InfoContext(ctx, "Canary did not complete in time.", slog.Duration("after", time.Since(began)), slog.Any("error", err))
 			if !pause.For(ctx, 200*time.Millisecond) {
 				return nil
@@ -47,11 +50,11 @@ func (w *Worker) canary(ctx context.Context) error {
 	return nil
 }
 
-func (w *Worker) oneCanary(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, canaryTimeout)
+func (w *Worker) oneCanary(ctx context.Context, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	run, err := w.cfg.Client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-		ID: canaryID + rand.Text(), TaskQueue: workflows.TaskQueue, WorkflowExecutionTimeout: 10 * time.Second,
+		ID: canaryID + rand.Text(), TaskQueue: workflows.TaskQueue, WorkflowExecutionTimeout: canaryTimeoutMax,
 		StaticSummary: "is the worker there?",
 	}, workflows.CanaryWorkflow, "chirp")
 	if err != nil {

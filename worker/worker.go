@@ -81,7 +81,7 @@ func New(cfg Config) *Worker {
 	return w
 }
 
-// Ready reports whether the canary completed twice in a row within a second each, or other
+// Ready reports whether the canary completed twice in a row in time, or other
 // activities arrived in that time. Only then does this process serve its task queue.
 func (w *Worker) Ready() bool { return w.ready.Load() }
 
