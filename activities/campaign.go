@@ -90,7 +90,10 @@ const (
 // does not have it yet.
 func (a *Campaigns) stageDay(ctx context.Context, c campaign.Campaign, day campaign.Day) (campaign.DayStatus, error) {
 	p, life := c.PacketOf(day.Day, a.SeedKey), time.Duration(c.Template.Life)*time.Second
-	p.ChargeProvider, p.PayoutProvider = a.Providers.Charges().Name(), a.Providers.Payouts().Name()
+	p.PayoutProvider = a.Providers.Payouts().Name()
+	if p.ChargeProvider == "" { // the sender is charged
+		p.ChargeProvider = a.Providers.Charges().Name()
+	}
 	_, err := a.Store.Packet(ctx, p.ID)
 	if !errors.Is(err, packet.ErrNotFound) {
 		return campaign.DayCreated, err

@@ -74,12 +74,16 @@ func (q campaignRequest) campaign(app, id string, salt []byte, hash string) camp
 	p := q.Packet
 	hour, _ := strconv.Atoi(q.OpensAt[:2])
 	minute, _ := strconv.Atoi(q.OpensAt[3:])
+	charges := "" // the default of each day
+	if p.Funding.ofMerchant() {
+		charges = payout.BalanceProvider
+	}
 	return campaign.Campaign{
 		ID: id, App: app, Name: q.Name, Salt: salt, Zone: q.Zone, Minute: hour*60 + minute, StartsOn: q.StartsOn, EndsOn: q.EndsOn,
 		BodyHash: hash, Template: campaign.Template{Life: p.Life, Eligible: p.Eligible, Packet: packet.Packet{
 			SenderID: p.SenderID, Currency: p.Currency, TotalAmount: p.Total, ShareCount: p.Count, Split: p.Split, MinShare: p.MinShare,
 			MaxShare: p.MaxShare, Greeting: p.Greeting, GroupID: p.GroupID, Metadata: p.Metadata, EligibleCount: len(p.Eligible), Tickets: p.Tickets,
-			OneWin: q.OneWin,
+			OneWin: q.OneWin, ChargeProvider: charges,
 		}},
 	}
 }
@@ -92,6 +96,12 @@ type createCampaignIn struct {
 func (s *Server) createCampaign(ctx context.Context, in *createCampaignIn) (*stored[wire.Campaign], error) {
 	app := in.caller.app
 	id := campaign.NewID(app.Salt, in.Key)
+	method, _ := s.cfg.Providers.Charges().Limits().Method("")
+	if method.NeedsPayer && !in.Body.Packet.Funding.ofMerchant() {
+		if _, err := s.cfg.Store.Campaign(ctx, id); errors.Is(err, packet.ErrNotFound) { // not a repeat
+			return nil, invalidField("packet.funding.source", faultEnum, "must be merchant: each charge at the provider needs the sender")
+		}
+	}
 	c, existed, err := s.cfg.Store.CreateCampaign(ctx, in.Body.campaign(app.ID, id, campaign.NewSalt(app.Salt, id), in.BodyHash))
 	switch {
 	case errors.Is(err, campaign.ErrNoDay):
@@ -122,7 +132,7 @@ func renderCampaign(c campaign.Campaign) wire.Campaign {
 		Packet: wire.CampaignTemplate{SenderID: p.SenderID, Currency: p.Currency, TotalAmount: p.TotalAmount, ShareCount: p.ShareCount,
 			Split:    wire.Split(p.Split),
 			MinShare: p.MinShare, Greeting: p.Greeting, ExpiresInSeconds: c.Template.Life, EligibleCount: p.EligibleCount, Tickets: p.Tickets,
-			GroupID: p.GroupID, Metadata: p.Metadata},
+			Funding: wire.CampaignFunding{Source: fundingSource(p.ChargeProvider)}, GroupID: p.GroupID, Metadata: p.Metadata},
 	}
 	if c.EndsOn != "" {
 		last := wire.Date(c.EndsOn)

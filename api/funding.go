@@ -21,15 +21,26 @@ type fundingRequest struct {
 	PayWithin int64              `json:"expires_in_seconds,omitempty"`
 }
 
-// readFunding reads the member funding; nil: the default.
-func readFunding(o *object) *fundingRequest {
+// readFunding reads the member funding; nil: the default. methods: the sender may choose how to pay.
+func readFunding(o *object, methods bool) *fundingRequest {
 	in := o.object("funding", false)
 	q := fundingRequest{Source: wire.FundingSource(valueOr(in.text("source", false, func(s string) *fault {
-		if wire.FundingSource(s) != wire.FundingSender {
-			return &fault{faultEnum, "must be sender"}
+		if s := wire.FundingSource(s); s != wire.FundingSender && s != wire.FundingMerchant {
+			return &fault{faultEnum, "must be sender or merchant"}
 		}
 		return nil
 	}), string(wire.FundingSender)))}
+	if methods {
+		readMethod(in, &q)
+	}
+	in.rejectUnknown()
+	if q.Source == wire.FundingSender && q.Method == "" && len(q.Payer) == 0 && q.ReturnURL == "" && q.PayWithin == 0 {
+		return nil
+	}
+	return &q
+}
+
+func readMethod(in *object, q *fundingRequest) {
 	q.Method = valueOr(in.text("method", false, nil), "")
 	q.Payer = in.textMap("payer")
 	if f := checkMetadata(q.Payer); f != nil {
@@ -37,11 +48,17 @@ func readFunding(o *object) *fundingRequest {
 	}
 	q.ReturnURL = valueOr(in.text("return_url", false, checkText(maxReturnURL)), "")
 	q.PayWithin = valueOr(in.integer("expires_in_seconds", false, minPayWithin, maxPayWithin), 0)
-	in.rejectUnknown()
-	if q.Method == "" && len(q.Payer) == 0 && q.ReturnURL == "" && q.PayWithin == 0 {
-		return nil
+}
+
+// ofMerchant reports whether the app's balance pays.
+func (q *fundingRequest) ofMerchant() bool { return q != nil && q.Source == wire.FundingMerchant }
+
+// fundingSource is who pays for a packet of a charge provider.
+func fundingSource(provider string) wire.FundingSource {
+	if provider == payout.BalanceProvider {
+		return wire.FundingMerchant
 	}
-	return &q
+	return wire.FundingSender
 }
 
 // How long a sender has to pay in an app, in seconds, and the shortest packet that such a sender can fund.
@@ -61,6 +78,9 @@ func (c *creation) chooseMethod(limits payout.Limits, now time.Time) error {
 		q = *c.Funding
 	}
 	method, ok := limits.Method(q.Method)
+	if q.Method != "" && len(limits.Methods) == 0 {
+		return invalidField("funding.method", faultEnum, "must be left out: there is none to choose")
+	}
 	if !ok && q.Method != "" {
 		names := make([]string, len(limits.Methods))
 		for i, m := range limits.Methods {
@@ -119,7 +139,7 @@ func (c *creation) payInApp(q fundingRequest, now time.Time) error {
 // funding renders how a packet is paid for.
 func (s *Server) funding(snap snapshot) (wire.Funding, error) {
 	p := snap.Packet
-	out := wire.Funding{Source: wire.FundingSender, Provider: p.ChargeProvider, Status: wire.FundingPaid}
+	out := wire.Funding{Source: fundingSource(p.ChargeProvider), Provider: p.ChargeProvider, Status: wire.FundingPaid}
 	if p.ChargeMethod != "" {
 		out.Method = &p.ChargeMethod
 	}

@@ -30,7 +30,8 @@ const (
 type creation struct {
 	*request
 	createRequest
-	packet packet.Packet
+	packet  packet.Packet
+	charges payout.Provider // charges a new packet
 }
 
 func createPacket(r *request) (answer, error) {
@@ -48,7 +49,13 @@ func createPacket(r *request) (answer, error) {
 	}
 	app := r.caller.app
 	c := &creation{request: r, createRequest: q, packet: q.packet(app.ID, packet.NewID(app.Salt, key), hash, r.server.cfg.SeedKey)}
-	c.packet.ChargeProvider, c.packet.PayoutProvider = r.server.cfg.Providers.Charges().Name(), r.server.cfg.Providers.Payouts().Name()
+	c.charges = r.server.cfg.Providers.Charges()
+	if q.Funding.ofMerchant() {
+		if c.charges, err = r.server.cfg.Providers.Of(payout.BalanceProvider); err != nil {
+			return answer{}, err
+		}
+	}
+	c.packet.ChargeProvider, c.packet.PayoutProvider = c.charges.Name(), r.server.cfg.Providers.Payouts().Name()
 	return c.run()
 }
 
@@ -73,7 +80,7 @@ func (c *creation) run() (answer, error) {
 		if err := c.refundable(time.Now()); err != nil {
 			return answer{}, err
 		}
-		if err := c.chooseMethod(c.server.cfg.Providers.Charges().Limits(), time.Now()); err != nil {
+		if err := c.chooseMethod(c.charges.Limits(), time.Now()); err != nil {
 			return answer{}, err
 		}
 	case err != nil:
@@ -93,7 +100,7 @@ func (c *creation) run() (answer, error) {
 // refundable refuses a packet that may expire when the provider will soon no longer refund its
 // charge. The process clock suffices: the margin is 60 days.
 func (c *creation) refundable(now time.Time) error {
-	limits := c.server.cfg.Providers.Charges().Limits()
+	limits := c.charges.Limits()
 	most := limits.MaxOpensAhead(time.Duration(c.Life) * time.Second)
 	const day = 24 * time.Hour
 	switch {
@@ -192,7 +199,7 @@ func (c *creation) first(view packet.PoolView) (answer, error) {
 // replayedAnswer marks an answer, or a stored refusal, as a repeat.
 func replayedAnswer(a answer, err error) (answer, error) {
 	a.replayed = true
-	if r, ok := errors.AsType[*refusal](err); ok && r.code == wire.CodeFundingDeclined {
+	if r, ok := errors.AsType[*refusal](err); ok && r.packetID != "" { // of declined
 		r.replayed = true
 	}
 	return a, err
@@ -235,7 +242,11 @@ func (c *creation) declined(first packet.FirstAnswer, snap snapshot) (answer, er
 		}
 		snap.failure = fresh.failure
 	}
-	return answer{}, &refusal{code: wire.CodeFundingDeclined, packetID: c.packet.ID, failure: snap.failure, requestID: first.RequestID}
+	code := wire.CodeFundingDeclined
+	if snap.failure != nil && snap.failure.Code == payout.FailureInsufficientBalance {
+		code = wire.CodeInsufficientBalance
+	}
+	return answer{}, &refusal{code: code, packetID: c.packet.ID, failure: snap.failure, requestID: first.RequestID}
 }
 
 // fromRow answers for a packet that only MySQL has. An unfunded one is staged again, so that
@@ -251,6 +262,7 @@ func (c *creation) fromRow(rec packet.Record) (answer, error) {
 	}
 	opensAt := rec.OpensAt
 	c.packet.CreatedAt = rec.CreatedAt // a repeat returns the same time
+	c.packet.ChargeProvider, c.packet.PayoutProvider = rec.ChargeProvider, rec.PayoutProvider
 	c.packet.ChargeMethod, c.packet.PayWithin, c.packet.SealedPayer = rec.ChargeMethod, rec.PayWithin, rec.SealedPayer
 	c.OpensAt, c.Life = &opensAt, int64(rec.ExpiresAt.Sub(rec.OpensAt).Seconds())
 	a, err := c.stage()

@@ -61,8 +61,8 @@ func createMembers(o *object, opens bool) (q createRequest) {
 	q.Greeting = valueOr(o.text("greeting", false, checkText(packet.MaxGreeting)), "")
 	if opens {
 		q.OpensAt = readTime(o, "opens_at")
-		q.Funding = readFunding(o)
 	}
+	q.Funding = readFunding(o, opens)
 	q.Life = valueOr(o.integer("expires_in_seconds", false, int64(packet.MinLife.Seconds()), int64(packet.MaxLife.Seconds())),
 		int64(packet.DefaultLife.Seconds()))
 	q.Eligible = o.list("eligible_user_ids", packet.MaxEligible, checkID)

@@ -110,7 +110,7 @@ func promisesOf(m staff.ShareConflicts, by map[payout.TransferKind]money.Fen) wi
 func (a *proofCheck) figures() wire.Proof {
 	by, of := a.ledger.ByKind, a.ledger.ByAccount
 	p := wire.Proof{
-		PacketID: a.id, Total: by[payout.PostCharge],
+		PacketID: a.id, Total: a.ledger.Charged(),
 		Paid: a.ledger.Paid(), Owed: of[payout.AccountOwed],
 		Remaining: of[payout.AccountHolding], Refunding: of[payout.AccountRefunding],
 		Refunded: a.ledger.Refunded(), Promises: a.promises, ProviderConfirmed: a.confirmed(),
@@ -120,8 +120,8 @@ func (a *proofCheck) figures() wire.Proof {
 		Ledger: wire.LedgerFigures{
 			Holding: int64(of[payout.AccountHolding]), Owed: int64(of[payout.AccountOwed]), Refunding: int64(of[payout.AccountRefunding]),
 			Outside: int64(of[payout.AccountOutside]), Suspense: int64(of[payout.AccountSuspense]), Provider: int64(of[payout.AccountProvider]),
-			Charged: by[payout.PostCharge], Claimed: by[payout.PostClaim], Paid: by[payout.PostPaid],
-			Returned: returns(by), Refunded: by[payout.PostRefunded],
+			Charged: a.ledger.Charged(), Claimed: by[payout.PostClaim], Paid: by[payout.PostPaid],
+			Returned: returns(by), Refunded: by[payout.PostRefunded] + by[payout.PostRelease],
 		},
 		Provider: wire.ProviderFigures{Charged: a.provider.Charged, Transferred: a.provider.Transferred,
 			Returned: a.provider.Returned, Refunded: a.provider.Refunded,
@@ -154,7 +154,7 @@ func (a *proofCheck) checkLedger() {
 	}
 	switch a.rec.Stored {
 	case packet.StatusOpen, packet.StatusClosing, packet.StatusClosed:
-		a.differ("packet total_amount, ledger charged", a.rec.TotalAmount, a.ledger.ByKind[payout.PostCharge])
+		a.differ("packet total_amount, ledger charged", a.rec.TotalAmount, a.ledger.Charged())
 	}
 }
 

@@ -22,7 +22,8 @@ func (s *Server) readProviders(ctx context.Context, e *evidence) error {
 		names = names[:1]
 	}
 	for _, name := range names {
-		if name == "" { // the packet is nowhere: nothing can have moved
+		// A packet that is nowhere has no provider, and nothing can have moved; an app's balance is in the ledger.
+		if name == "" || name == payout.BalanceProvider {
 			continue
 		}
 		part := wire.ProviderPart{Provider: name, Source: wire.ProviderLive, AsOf: wire.At(time.Now())}

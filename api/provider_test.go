@@ -27,10 +27,11 @@ func (h *fixture) providerState(who owner) providerBody {
 		NextCursor *string `json:"next_cursor"`
 	}
 	r.json(h.t, &page)
-	if r.status != http.StatusOK || len(page.Items) != 1 || page.NextCursor != nil || page.Items[0].Name != "sandbox" {
+	if r.status != http.StatusOK || len(page.Items) != 2 || page.NextCursor != nil || page.Items[0].Name != "balance" ||
+		page.Items[1].Name != "sandbox" {
 		h.t.Fatalf("%s", r)
 	}
-	return page.Items[0]
+	return page.Items[1]
 }
 
 // TestProviderHold: who may hold a provider, what is returned about it, and that nothing is

@@ -37,8 +37,9 @@ func packetRoutes() []*route {
 				{status: http.StatusAccepted, about: "The charge takes longer than 3 s: status funding. Poll the packet until the status changes.",
 					body: wire.Packet{}, headers: []param{replayed}},
 			},
-			problems: []wire.Code{wire.CodeKeyRequired, wire.CodeFundingDeclined, wire.CodeRequestInProgress, wire.CodeKeyReused},
-			handle:   createPacket,
+			problems: []wire.Code{wire.CodeKeyRequired, wire.CodeFundingDeclined, wire.CodeInsufficientBalance, wire.CodeRequestInProgress,
+				wire.CodeKeyReused},
+			handle: createPacket,
 		},
 		get(route{
 			id: "listPackets", path: wire.PathPackets, tag: "packets", summary: "List packets",

@@ -11,7 +11,7 @@ import (
 
 // Create charges the sender and creates the packet. The returned packet is open or scheduled,
 // or in StatusFunding when the charge takes longer than the API waits; CreateAndWait waits for
-// it. A declined charge is a *Problem with CodeFundingDeclined. After an error without a
+// it. A declined charge is a *Problem with CodeFundingDeclined or CodeInsufficientBalance. After an error without a
 // Problem, or with status 5xx or CodeRequestInProgress, the result is unknown: repeat the call
 // with the IdempotencyKey of the *CallError.
 func (c *Client) Create(ctx context.Context, r wire.CreatePacket, key ...Key) (*wire.Packet, error) {
@@ -23,8 +23,8 @@ func (c *Client) Create(ctx context.Context, r wire.CreatePacket, key ...Key) (*
 }
 
 // CreateAndWait is Create, and waits until the charge is final. It returns the packet open,
-// scheduled or in a later status, and CodeFundingDeclined also when the charge is declined
-// later. When ctx ends first, it returns the last known packet together with the context's
+// scheduled or in a later status, and CodeFundingDeclined or CodeInsufficientBalance also when the
+// charge is declined later. When ctx ends first, it returns the last known packet together with the context's
 // error; the packet may still open.
 func (c *Client) CreateAndWait(ctx context.Context, r wire.CreatePacket, key ...Key) (*wire.Packet, error) {
 	p, err := c.Create(ctx, r, key...)
@@ -35,10 +35,12 @@ func (c *Client) CreateAndWait(ctx context.Context, r wire.CreatePacket, key ...
 		return p, err
 	}
 	if p.Status == wire.PacketRejected {
-		return p, &Problem{Problem: wire.Problem{Type: "/errors/" + string(wire.CodeFundingDeclined), Title: "Funding declined",
-			Status: http.StatusPaymentRequired,
-			Detail: "The provider declined to charge the sender. No money was taken.", Instance: wire.PathPackets, Code: wire.CodeFundingDeclined,
-			PacketID: p.ID, Failure: p.Failure}}
+		code, title := wire.CodeFundingDeclined, "Funding declined"
+		if p.Failure != nil && p.Failure.Code == string(wire.CodeInsufficientBalance) {
+			code, title = wire.CodeInsufficientBalance, "Insufficient balance"
+		}
+		return p, &Problem{Problem: wire.Problem{Type: "/errors/" + string(code), Title: title, Status: http.StatusPaymentRequired,
+			Detail: "No money was taken.", Instance: wire.PathPackets, Code: code, PacketID: p.ID, Failure: p.Failure}}
 	}
 	return p, nil
 }

@@ -13,10 +13,10 @@ func (b *bank) testProviders(t *testing.T) {
 	ctx := t.Context()
 	before, err := b.staff.ListProviders(ctx)
 	b.must(err)
-	if len(before.Items) != 1 || before.Items[0].Held || before.Items[0].Hold != nil {
+	if len(before.Items) != 2 || before.Items[0].Name != "balance" || before.Items[1].Held || before.Items[1].Hold != nil {
 		t.Fatalf("%+v", before.Items)
 	}
-	name := before.Items[0].Name
+	name := before.Items[1].Name
 	held, err := b.staff.HoldProvider(ctx, name, wire.Reason{Reason: "statement does not tie"})
 	b.must(err)
 	if !held.Held || held.Hold == nil || held.Hold.Reason != "statement does not tie" || held.Hold.By == "" || held.Hold.Since.IsZero() {

@@ -48,6 +48,7 @@ type CampaignCreate struct {
 	ExpiresInSeconds int               `json:"expires_in_seconds,omitempty" minimum:"10" maximum:"604800" doc:"How long each packet can be grabbed after it opens, in seconds; 86400 by default." nullable:"true"`
 	EligibleUserIDs  []string          `json:"eligible_user_ids,omitempty" nullable:"true" minItems:"1" maxItems:"10000" doc:"The users who may grab, without duplicates; null: every user."`
 	Tickets          bool              `json:"tickets,omitempty" doc:"true: a grab needs a ticket that your app signed for the packet of the day. Not together with eligible_user_ids; false by default." nullable:"true"`
+	Funding          *CampaignFunding  `json:"funding,omitempty" doc:"How each packet is paid for; null: its sender is charged." orNull:"true"`
 	GroupID          string            `json:"group_id,omitempty" minLength:"1" maxLength:"64" doc:"A value of the client, returned unchanged: 1 to 64 bytes." nullable:"true"`
 	Metadata         map[string]string `json:"metadata,omitempty" doc:"Values of the client, returned unchanged: strings, at most 2048 bytes of UTF-8 in all values and as many in all names." orNull:"true"`
 }
@@ -98,8 +99,14 @@ type CampaignTemplate struct {
 	ExpiresInSeconds int64             `json:"expires_in_seconds" doc:"How long each packet can be grabbed after it opens, in seconds." example:"86400"`
 	EligibleCount    int               `json:"eligible_count" minimum:"0" doc:"How many users may grab; 0: every user."`
 	Tickets          bool              `json:"tickets" doc:"true: a grab needs a ticket that the app signed."`
+	Funding          CampaignFunding   `json:"funding" doc:"How each packet is paid for."`
 	GroupID          *string           `json:"group_id" doc:"As in the request."`
 	Metadata         map[string]string `json:"metadata" doc:"As in the request."`
+}
+
+// CampaignFunding is how the packets of a campaign are paid for: nobody has to act.
+type CampaignFunding struct {
+	Source FundingSource `json:"source" doc:"sender: the sender is charged. merchant: the app's balance pays, and takes the remainder back."`
 }
 
 // CampaignDay is the outcome of one day.

@@ -5,7 +5,8 @@ type FundingSource string
 
 // The sources.
 const (
-	FundingSender FundingSource = "sender" // a charge of the sender at a provider, the default
+	FundingSender   FundingSource = "sender"   // a charge of the sender at a provider, the default
+	FundingMerchant FundingSource = "merchant" // the app's balance
 )
 
 // FundingStatus is how far the payment of a packet is.
@@ -22,8 +23,8 @@ const (
 
 // Funding is how a packet is paid for, in answers.
 type Funding struct {
-	Source     FundingSource `json:"source" doc:"sender: the sender is charged."`
-	Provider   string        `json:"provider" doc:"The provider that charges and refunds." example:"sandbox"`
+	Source     FundingSource `json:"source" doc:"sender: the sender is charged. merchant: the app's balance pays, and takes the remainder back."`
+	Provider   string        `json:"provider" doc:"The provider that charges and refunds; balance: the app's balance." example:"sandbox"`
 	Method     *string       `json:"method" doc:"The method of the provider; null: it has none."`
 	Status     FundingStatus `json:"status" doc:"requires_action: the sender has to pay in an app, by next_action. processing: no final answer yet. paid: the money is there. declined: final, nothing was taken. expired: final, not paid in time or withdrawn, nothing was taken."`
 	ExpiresAt  *Time         `json:"expires_at" doc:"Until when the sender can pay; null: no deadline."`
@@ -52,7 +53,7 @@ type NextAction struct {
 
 // CreateFunding is how a packet is to be paid for, in a create.
 type CreateFunding struct {
-	Source FundingSource `json:"source,omitempty" doc:"Who pays; the sender by default." orNull:"true"`
+	Source FundingSource `json:"source,omitempty" doc:"Who pays; the sender by default. merchant: the app's balance, without the other members." orNull:"true"`
 	Method string        `json:"method,omitempty" maxLength:"32" doc:"A method of the provider; null: its default." nullable:"true"`
 	// Of a method whose sender pays in an app.
 	Payer            map[string]string `json:"payer,omitempty" doc:"What the method needs of the sender, such as openid." orNull:"true"`

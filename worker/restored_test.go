@@ -141,18 +141,20 @@ func (r *rig) declareRestored(t testing.TB, until time.Time) {
 	must(r.store.DeclareRestored(t.Context(), staff.Write{Owner: "ops", Role: "operator", Reason: "r"}, 0, until))(t)
 }
 
-// recoveryRun is a recovery whose end operations follow up: they release the provider.
+// recoveryRun is a recovery whose end operations follow up: they release the providers.
 type recoveryRun struct {
 	*recovery.Recovery
 	rig *rig
 	t   testing.TB
 }
 
-// Run recovers and releases the provider.
+// Run recovers and releases the providers.
 func (v *recoveryRun) Run(ctx context.Context) (recovery.Report, error) {
 	report, err := v.Recovery.Run(ctx)
 	if report.Ended && !report.DryRun {
-		v.rig.releases(v.t, payout.HoldProvider, v.rig.provider.Name())
+		for _, name := range v.Providers.Names() {
+			v.rig.releases(v.t, payout.HoldProvider, name)
+		}
 	}
 	return report, err
 }

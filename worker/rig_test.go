@@ -249,8 +249,8 @@ type spec struct {
 	total  money.Fen
 	count  int
 	life   time.Duration
-	// payouts is the provider of the payouts. "": the sandbox.
-	payouts string
+	// charges and payouts are the providers. "": the sandbox.
+	charges, payouts string
 	// method is how the sender pays; within: in so many seconds, in an app.
 	method string
 	within int64
@@ -278,7 +278,7 @@ func (r *rig) createFor(t testing.TB, guests []string, opensAt *time.Time, s spe
 		s.life = time.Hour
 	}
 	p := packet.Packet{ID: id, App: "demo", SenderID: s.sender, Currency: packet.CurrencyCNY,
-		ChargeProvider: "sandbox", PayoutProvider: cmp.Or(s.payouts, "sandbox"),
+		ChargeProvider: cmp.Or(s.charges, "sandbox"), PayoutProvider: cmp.Or(s.payouts, "sandbox"),
 		ChargeMethod: s.method, PayWithin: s.within,
 		TotalAmount: s.total, ShareCount: s.count,
 		Split:    packet.SplitRandom,
@@ -443,7 +443,8 @@ func (r *rig) balanced(t testing.TB, p packet.Packet) payout.Balances {
 	b = b.Own() // what the house pays is not the packet's money (rule R10)
 	k := b.ByKind
 	if got := k[payout.PostPaid] - k[payout.PostReturned] + b.ByAccount[payout.AccountOwed] + b.ByAccount[payout.AccountHolding] +
-		b.ByAccount[payout.AccountRefunding] + k[payout.PostRefunded] - k[payout.PostRefundReturned]; got != p.TotalAmount {
+		b.ByAccount[payout.AccountRefunding] + k[payout.PostRefunded] - k[payout.PostRefundReturned] +
+		k[payout.PostRelease]; got != p.TotalAmount {
 		t.Errorf("ledger sums to %d, total is %d: %v", got, p.TotalAmount, b)
 	}
 	want := payout.ProviderTotals{Charged: k[payout.PostCharge], Transferred: k[payout.PostPaid] + k[payout.PostSecondSuccess],

@@ -27,10 +27,10 @@ const (
 	wakeMost = 2000
 )
 
-// wakeDeferred wakes the waiting payments of a released provider, so that they resume within two
+// wakeDeferred wakes the waiting payments of released providers, so that they resume within two
 // seconds instead of at their timers. It only saves time: every deferred payment resumes by
 // itself, and several workers may wake the same one.
-func (w *Worker) wakeDeferred(ctx context.Context, provider string) error {
+func (w *Worker) wakeDeferred(ctx context.Context) error {
 	if w.cfg.Holds == nil {
 		return nil
 	}

@@ -110,9 +110,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	group.Go(func() error { return w.dispatch(gctx) })
 	group.Go(func() error { return w.watch.Run(gctx) })
 	group.Go(func() error { return w.canary(gctx) })
-	for _, provider := range w.cfg.Payments.Providers.Names() {
-		group.Go(func() error { return w.wakeDeferred(gctx, provider) })
-	}
+	group.Go(func() error { return w.wakeDeferred(gctx) })
 	group.Go(func() error { return w.reconcile(gctx) })
 	group.Go(func() error { return w.repeatReconciliations(gctx) })
 	group.Go(func() error { return w.closeDays(gctx) })

@@ -180,6 +180,9 @@ func completeCampaign(campaign *wire.CreateCampaign, shape *shapeFlags) error {
 		Greeting: p.Greeting, ExpiresInSeconds: p.ExpiresInSeconds, EligibleUserIDs: p.EligibleUserIDs, Tickets: p.Tickets, GroupID: p.GroupID,
 		Metadata: p.Metadata,
 	}
+	if p.Funding != nil {
+		campaign.Packet.Funding = &wire.CampaignFunding{Source: p.Funding.Source}
+	}
 	return problems
 }
 
@@ -219,7 +222,7 @@ func (t *call) printCampaign(c *wire.Campaign) error {
 	t.printFacts([][]any{
 		{"campaign", c.ID}, {"name", c.Name}, {"status", c.Status}, {"opens daily", opensDaily(c)}, {"first day", c.StartsOn},
 		{"last day", cmp.Or(formatOptional(c.EndsOn), "none")}, {"next packet opens", cmp.Or(formatOptionalTime(c.NextOpensAt), "none")},
-		{"sender", p.SenderID}, {"each packet", formatAmount(p.TotalAmount)},
+		{"sender", p.SenderID}, {"paid by", p.Funding.Source}, {"each packet", formatAmount(p.TotalAmount)},
 		{"shares", fmt.Sprintf("%d, %s", p.ShareCount, splitText(p.Split, p.MinShare, p.MaxShare))},
 		{"expires", fmt.Sprintf("%v after opening", time.Duration(p.ExpiresInSeconds)*time.Second)}, {"may grab", mayGrab}, {"wins", wins},
 		{"greeting", p.Greeting}, {"ended", formatOptionalTime(c.EndedAt)}, {"schedule", c.Schedule.ID},

@@ -15,6 +15,7 @@ import (
 // shapeFlags are the flags that describe a packet, or each packet of a campaign.
 type shapeFlags struct {
 	request wire.CreatePacket
+	paidBy  wire.FundingSource
 	life    time.Duration
 }
 
@@ -51,7 +52,10 @@ it again with the --idempotency-key that it prints: no second packet is created.
 }
 
 func (f *shapeFlags) add(flags *pflag.FlagSet) {
-	flags.StringVar(&f.request.SenderID, "sender", "", "id of the `user` who is charged (required)")
+	flags.StringVar(&f.request.SenderID, "sender", "", "id of the `user` who sends the packet, and is charged for it (required)")
+	f.paidBy = wire.FundingSender
+	choice(flags, &f.paidBy, "paid-by", "who pays; merchant is the app's balance: ",
+		[]wire.FundingSource{wire.FundingSender, wire.FundingMerchant})
 	flags.Int64Var((*int64)(&f.request.TotalAmount), "total", 0, "total amount in `fen` (required)")
 	flags.IntVar(&f.request.ShareCount, "shares", 0, "number of shares, 1 to 1000000 (required)")
 	f.request.Split = wire.SplitRandom
@@ -90,5 +94,8 @@ func (f *shapeFlags) read() error {
 		problems = errors.Join(problems, fmt.Errorf("--min %d or --max %d is too small: write --min 1 or more, --max 0 or more", least, most))
 	}
 	f.request.ExpiresInSeconds = int(f.life / time.Second)
+	if f.paidBy != wire.FundingSender {
+		f.request.Funding = &wire.CreateFunding{Source: f.paidBy}
+	}
 	return problems
 }

@@ -29,6 +29,7 @@ const (
 	EventOnStatement        EventCode = "on_statement"
 	EventReturnListed       EventCode = "return_listed"
 	EventSendRecovered      EventCode = "send_recovered"
+	EventReserveRecovered   EventCode = "reserve_recovered"
 	EventCancelRecovered    EventCode = "cancel_recovered"
 	EventRejectionRecovered EventCode = "rejection_recovered"
 
@@ -58,6 +59,7 @@ var eventTexts = map[EventCode]string{
 	EventNotRecorded:        "not recorded: {detail}",
 	EventOnStatement:        "the statement of {day} has a {op} that MySQL lacks: query requested",
 	EventReturnListed:       "returned without a notification: query requested",
+	EventReserveRecovered:   "Redis has this packet as paid for, and the restored MySQL lacked its reservation",
 	EventSendRecovered:      "the provider knows this order number, and the restored MySQL lacked its send",
 	EventCancelRecovered:    "cancelled after the backup: its refund is known to the provider",
 	EventRejectionRecovered: "its packet was rejected after the backup; the provider did not charge it",

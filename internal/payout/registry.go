@@ -39,13 +39,14 @@ type Registry struct {
 }
 
 // NewRegistry returns the registry of providers. charges and payouts name the defaults. Errors: a
-// default that is not configured, a name that two providers have.
+// default that is not configured, a name that two providers have or that is reserved (BalanceProvider).
 func NewRegistry(charges, payouts string, providers ...Provider) (*Registry, error) {
 	r := &Registry{all: slices.Clone(providers)}
 	slices.SortFunc(r.all, func(a, b Provider) int { return strings.Compare(a.Name(), b.Name()) })
-	for i := 1; i < len(r.all); i++ {
-		if r.all[i].Name() == r.all[i-1].Name() {
-			return nil, fmt.Errorf("provider %q is configured twice", r.all[i].Name())
+	names := r.Names()
+	for i := 1; i < len(names); i++ {
+		if names[i] == names[i-1] {
+			return nil, fmt.Errorf("provider %q is configured twice, or its name is reserved", names[i])
 		}
 	}
 	var err error
@@ -61,8 +62,11 @@ func OnlyProvider(p Provider) *Registry {
 	return &Registry{all: []Provider{p}, charges: p, payouts: p}
 }
 
-// Of returns a provider by its name. Errors: ErrProviderMissing.
+// Of returns a provider by its name, also BalanceProvider. Errors: ErrProviderMissing.
 func (r *Registry) Of(name string) (Provider, error) {
+	if name == BalanceProvider {
+		return balance{}, nil
+	}
 	for _, p := range r.all {
 		if p.Name() == name {
 			return p, nil
@@ -71,7 +75,7 @@ func (r *Registry) Of(name string) (Provider, error) {
 	return nil, fmt.Errorf("%q: %w", name, ErrProviderMissing)
 }
 
-// All returns the providers, sorted by name.
+// All returns the configured providers, sorted by name.
 func (r *Registry) All() []Provider { return slices.Clone(r.all) }
 
 // Stated returns the providers with statements, sorted by name.
@@ -96,12 +100,14 @@ func (r *Registry) Closing() Stated {
 	return nil
 }
 
-// Names returns the names of the providers, sorted.
+// Names returns the names of all providers that a payment may have, sorted: the configured ones and
+// BalanceProvider.
 func (r *Registry) Names() []string {
-	names := make([]string, len(r.all))
-	for i, p := range r.all {
-		names[i] = p.Name()
+	names := []string{BalanceProvider}
+	for _, p := range r.all {
+		names = append(names, p.Name())
 	}
+	slices.Sort(names)
 	return names
 }
 

@@ -21,6 +21,9 @@ func (r *Recovery) restorePacket(ctx context.Context, id string) error {
 	if rec.Stored == packet.StatusRejected {
 		return r.checkRejected(ctx, id)
 	}
+	if err := r.restoreReserve(ctx, rec); err != nil {
+		return err
+	}
 	charge, err := r.restorePayment(ctx, payout.ID(payout.KindCharge, id, 0))
 	if err == nil && charge.Status == payout.StatusFailed { // a second query may confirm a success
 		charge, err = r.restorePayment(ctx, charge.ID)
@@ -53,6 +56,22 @@ func (r *Recovery) restorePacket(ctx context.Context, id string) error {
 		}
 	}
 	return nil
+}
+
+// restoreReserve pays again for a packet from its app's balance that Redis has as paid for. No provider knows
+// of such a payment; without Redis it counts as never made.
+func (r *Recovery) restoreReserve(ctx context.Context, rec packet.Record) error {
+	if rec.ChargeProvider != payout.BalanceProvider || rec.Stored != packet.StatusFunding {
+		return nil
+	}
+	view, err := r.readPool(ctx, rec.ID)
+	if errors.Is(err, packet.ErrNotFound) || err == nil && (view.State == packet.PoolFunding || view.State == packet.PoolRejected) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return r.Store.RecoverReserve(ctx, payout.ID(payout.KindCharge, rec.ID, 0))
 }
 
 // checkRejected checks a packet that was rejected. It has no money, unless its charge succeeded

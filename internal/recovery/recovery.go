@@ -37,6 +37,7 @@ type RestoredState interface {
 type Packets interface {
 	Packet(ctx context.Context, id string) (packet.Record, error)
 	RecordPacket(ctx context.Context, p packet.Packet, sealedSeed []byte, eligible []string) (packet.Status, error)
+	RecoverReserve(ctx context.Context, chargeID string) error
 	RecoverFund(ctx context.Context, id string, amounts []money.Fen) (packet.Status, error)
 	RecoverClaim(ctx context.Context, c packet.Claim) (payout.State, error)
 	RecoverShareConflict(ctx context.Context, c packet.Claim, detail string) (payout.State, error)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"hongbao/internal/money"
+	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/internal/store/mysql"
 )
@@ -64,6 +65,13 @@ func (tx tx) reserve(charge payout.Payment) error {
 		return err
 	}
 	return tx.postBalance(charge.App, charge.PacketID, payout.NewTransfer(payout.PostReserve, charge.ID, charge.Amount))
+}
+
+// ensureBalance inserts an app's balance of zero, unless it has one.
+func (tx tx) ensureBalance(app string) error {
+	// raw: an upsert that changes nothing
+	return tx.Exec("INSERT INTO app_balances (app_id, currency, available, reserved, version) VALUES (?, ?, 0, 0, 0) "+
+		"ON DUPLICATE KEY UPDATE app_id = app_id", app, packet.CurrencyCNY).Error
 }
 
 // ifCovered runs a transaction that reserves money, and runs it again without when the balance does not
@@ -126,14 +134,14 @@ func (tx tx) releaseRefund(refund payout.Payment) error {
 
 // endReservation takes what a packet still reserves from its app's reserved balance, in the transaction
 // that closes the packet's books: claims are spent, the remainder was released.
-func (tx tx) endReservation(packet mysql.PacketRow) error {
-	if packet.ChargeProvider != payout.BalanceProvider {
+func (tx tx) endReservation(row mysql.PacketRow) error {
+	if row.ChargeProvider != payout.BalanceProvider {
 		return nil
 	}
-	if _, err := tx.lockBalance(packet.AppID); err != nil {
+	if _, err := tx.lockBalance(row.AppID); err != nil {
 		return err
 	}
 	return tx.Exec(`UPDATE app_balances SET version = version + 1, reserved = reserved - (SELECT COALESCE(SUM(CASE kind WHEN 'reserve' THEN
 		amount ELSE -amount END), 0) FROM transfers WHERE packet_id = ? AND kind IN ('reserve', 'release') AND order_no <> ?) WHERE app_id = ?`,
-		packet.ID, payout.ID(payout.KindRefund, packet.ID, 0), packet.AppID).Error
+		row.ID, payout.ID(payout.KindRefund, row.ID, 0), row.AppID).Error
 }

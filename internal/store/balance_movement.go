@@ -8,7 +8,6 @@ import (
 
 	"hongbao/internal/access"
 	"hongbao/internal/money"
-	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
 	"hongbao/internal/store/mysql"
@@ -157,9 +156,7 @@ func (tx tx) carryOutMovement(m *staff.BalanceMovement) error {
 	if m.Kind == payout.PostDebit {
 		delta = -delta
 	}
-	err := tx.Exec("INSERT INTO app_balances (app_id, currency, available, reserved, version) VALUES (?, ?, 0, 0, 0) "+
-		"ON DUPLICATE KEY UPDATE app_id = app_id", m.App, packet.CurrencyCNY).Error
-	if err != nil {
+	if err := tx.ensureBalance(m.App); err != nil {
 		return err
 	}
 	if err := tx.addToBalance(m.App, delta, 0); err != nil {

@@ -185,6 +185,44 @@ func (s *Store) RecoverCancel(ctx context.Context, id string) (refund string, er
 	return refund, err
 }
 
+// RecoverReserve reserves the money of a packet that was paid for after the backup, also beyond what the
+// restored balance covers. A charge that is not pending, or not from a balance, stays as it is. Errors:
+// ErrNotFound, ErrMoved when MySQL is normal, ErrUnavailable.
+func (s *Store) RecoverReserve(ctx context.Context, chargeID string) error {
+	return s.inTx(ctx, failpoint.Administration, func(tx tx) error {
+		if err := tx.restoredOnly(); err != nil {
+			return err
+		}
+		row, _, err := tx.load(chargeID, true)
+		if err != nil {
+			return err
+		}
+		p := row.Payment()
+		if p.Kind != payout.KindCharge || p.Provider != payout.BalanceProvider || p.Status != payout.StatusPending {
+			return nil
+		}
+		if err := p.Move(payout.StatusPaid); err != nil {
+			return err
+		}
+		if err := tx.casPayment(row, p); err != nil {
+			return err
+		}
+		if err := tx.recovered(p.ID, "", payout.EventReserveRecovered); err != nil {
+			return err
+		}
+		if err := tx.ensureBalance(p.App); err != nil {
+			return err
+		}
+		// raw: computes from the row's own columns
+		err = tx.Exec("UPDATE app_balances SET recovered = recovered OR available < ?, available = available - ?, reserved = reserved + ?, "+
+			"version = version + 1 WHERE app_id = ?", int64(p.Amount), int64(p.Amount), int64(p.Amount), p.App).Error
+		if err != nil {
+			return err
+		}
+		return tx.postBalance(p.App, p.PacketID, payout.NewTransfer(payout.PostReserve, p.ID, p.Amount))
+	})
+}
+
 // RecoverRejected rejects a packet that Redis knows as rejected and whose charge the provider never
 // received or refused. A charge that succeeded is refunded in full (refundLateCharge). Errors:
 // ErrNotFound, ErrUnavailable.

@@ -293,6 +293,9 @@ func (b restoredDatabase) EndRecovery(_ context.Context, _ staff.Write, found pa
 	return st, err
 }
 
+// RecoverReserve: every packet is charged at the provider.
+func (restoredDatabase) RecoverReserve(context.Context, string) error { return nil }
+
 func (b restoredDatabase) RecoverFund(_ context.Context, _ string, amounts []money.Fen) (packet.Status, error) {
 	return b.fund(amounts, b.chargeMoved)
 }

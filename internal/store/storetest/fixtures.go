@@ -22,6 +22,20 @@ import (
 	"hongbao/internal/store/mysql"
 )
 
+// Keys is the part of the store that makes keys.
+type Keys interface {
+	EnsureKey(ctx context.Context, k access.Key) error
+}
+
+// Balances is the part of the store that moves the balances of apps.
+type Balances interface {
+	Keys
+	EnsureApp(ctx context.Context, a access.App) error
+	MoveBalance(ctx context.Context, w staff.Write, m staff.BalanceMovement, evidence string, render staff.DecisionAnswer) (staff.Answer,
+		error)
+	AnswerApproval(ctx context.Context, w staff.Write, approvalID string, agree bool, render staff.DecisionAnswer) (staff.Answer, error)
+}
+
 // Store is what the fixtures use of store.Store and report.Source.
 type Store interface {
 	RecordPacket(ctx context.Context, p packet.Packet, sealedSeed []byte, eligible []string) (packet.Status, error)
@@ -35,12 +49,8 @@ type Store interface {
 	Settle(ctx context.Context, o payout.Observation, asked string) (payout.State, error)
 	PaymentState(ctx context.Context, id string) (payout.State, error)
 	DueOutbox(ctx context.Context, limit int) ([]payout.DueRun, error)
-	EnsureKey(ctx context.Context, k access.Key) error
-	EnsureApp(ctx context.Context, a access.App) error
-	MoveBalance(ctx context.Context, w staff.Write, m staff.BalanceMovement, evidence string, render staff.DecisionAnswer) (staff.Answer,
-		error)
+	Balances
 	Decide(ctx context.Context, w staff.Write, id string, c payout.DecisionRequest, render staff.DecisionAnswer) (staff.Answer, error)
-	AnswerApproval(ctx context.Context, w staff.Write, approvalID string, agree bool, render staff.DecisionAnswer) (staff.Answer, error)
 	RequestDailyReconciliation(ctx context.Context, provider string, day payout.Day, by string) (staff.Reconciliation, error)
 	BeginReconciliation(ctx context.Context, id string, dayEnd time.Time) (staff.Reconciliation, error)
 	Reconciliation(ctx context.Context, id string) (staff.Reconciliation, error)

@@ -17,7 +17,7 @@ import (
 )
 
 // By returns a write with an active key of its owner; the key is created when missing.
-func By(t testing.TB, s Store, w staff.Write) staff.Write {
+func By(t testing.TB, s Keys, w staff.Write) staff.Write {
 	t.Helper()
 	hash := sha256.Sum256([]byte(w.Role + "/" + w.Owner))
 	w.KeyID = strings.ToLower(base32.StdEncoding.EncodeToString(hash[:])[:12])
@@ -26,7 +26,7 @@ func By(t testing.TB, s Store, w staff.Write) staff.Write {
 }
 
 // StaffWrite returns a new write of a person with a key.
-func StaffWrite(t testing.TB, s Store, owner string) staff.Write {
+func StaffWrite(t testing.TB, s Keys, owner string) staff.Write {
 	t.Helper()
 	return By(t, s, staff.Write{Owner: owner, Role: "finance", Route: "r", Key: rand.Text(), BodyHash: "h", Reason: "why"})
 }
@@ -127,7 +127,7 @@ func ErrOnly[T any](_ T, err error) error { return err }
 func RenderHold(payout.Hold, staff.Releases) (int, []byte) { return 200, []byte("{}") }
 
 // AskMovement asks for a movement of an app's balance; the app is created when missing.
-func AskMovement(t testing.TB, s Store, m staff.BalanceMovement) staff.Answer {
+func AskMovement(t testing.TB, s Balances, m staff.BalanceMovement) staff.Answer {
 	t.Helper()
 	Must(t, s.EnsureApp(t.Context(), access.App{ID: m.App, Name: m.App, Salt: []byte("salt")}))
 	a, err := s.MoveBalance(t.Context(), StaffWrite(t, s, "finance"), m, "evidence of "+m.Reference, Render)
@@ -136,7 +136,7 @@ func AskMovement(t testing.TB, s Store, m staff.BalanceMovement) staff.Answer {
 }
 
 // MoveBalance credits or debits an app's balance by two persons.
-func MoveBalance(t testing.TB, s Store, app string, kind payout.TransferKind, amount money.Fen) {
+func MoveBalance(t testing.TB, s Balances, app string, kind payout.TransferKind, amount money.Fen) {
 	t.Helper()
 	a := AskMovement(t, s, staff.BalanceMovement{App: app, Kind: kind, Amount: amount, Reference: rand.Text()})
 	words := strings.Fields(string(a.Body))
