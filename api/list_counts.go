@@ -37,7 +37,7 @@ func (s *Server) sumStaffPackets(ctx context.Context, in *filtered[wire.StaffPac
 // Packets whose status depends on Redis are read like a list: scanStep at a time, at most
 // scanMost, for at most scanTime.
 const (
-	scanStep = 500
+	scanStep = 100
 	scanMost = 10_000
 	scanTime = 2 * time.Second
 )
