@@ -109,37 +109,3 @@ func notSent(to payout.Provider, o payout.Order, err error) payout.Observation {
 	return payout.Observation{Adapter: to.Limits().Adapter, Source: payout.SourceSend, Kind: payout.ObsNotSent, OrderNo: o.OrderNo,
 		Message: err.Error(), StartedAt: now, EndedAt: now}
 }
-
-// deliverAction stores the client data of an unpaid charge, sealed, where the API reads it. Until says that it
-// is there; without it the data is obtained again.
-func (a *Payments) deliverAction(ctx context.Context, orderNo string, seen *payout.Observation) {
-	if seen.Kind != payout.ObsNeedsPayer {
-		return
-	}
-	seen.Until = time.Time{}
-	parts, err := payout.Parse(orderNo)
-	if err != nil || seen.Action == nil || a.Pools == nil {
-		return
-	}
-	raw, err := json.Marshal(seen.Action)
-	if err == nil {
-		raw, err = packet.Seal(a.SeedKey, parts.PacketID, raw)
-	}
-	if err == nil {
-		err = a.Pools.StoreAction(ctx, parts.PacketID, raw)
-	}
-	if err != nil {
-		logger(ctx).Warn("Client data of a charge not delivered; it is obtained again.", "order_no", orderNo, "error", err)
-		return
-	}
-	seen.Until = seen.Action.ValidUntil
-}
-
-// actionLost reports whether the pool of an unpaid packet has lost the client data, by a rebuild.
-func (a *Payments) actionLost(ctx context.Context, packetID string) bool {
-	if a.Pools == nil {
-		return false
-	}
-	view, err := a.Pools.View(ctx, packetID)
-	return err == nil && view.State == packet.PoolFunding && len(view.Action) == 0
-}

@@ -133,6 +133,9 @@ func (a *Payments) Ask(ctx context.Context, orderNo string) (payout.Observation,
 		seen = to.Query(ctx, payout.OpOf(parts.Kind), orderNo)
 		return nil
 	})
+	if seen.Kind == payout.ObsNeedsRecipient {
+		a.deliverAction(ctx, orderNo, &seen)
+	}
 	seen.ActionLost = seen.Kind == payout.ObsNeedsPayer && a.actionLost(ctx, parts.PacketID)
 	a.Admissions[to.Name()].report(ctx, payout.OpOf(parts.Kind), parts.PaymentID, seen)
 	seen.StartedAt, seen.EndedAt = asked, asked.Add(seen.EndedAt.Sub(seen.StartedAt))

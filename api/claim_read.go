@@ -4,6 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"log/slog"
+	"net/http"
+
+	"github.com/gofiber/fiber/v2"
 
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
@@ -135,7 +139,21 @@ type grabIn struct {
 	User string `path:"user_id" of:"user"`
 }
 
-func (s *Server) getGrab(ctx context.Context, in *grabIn) (*wire.Claim, error) {
+// uncachedClaim is a claim that may have Confirm: no cache keeps it.
+type uncachedClaim struct{ wire.Claim }
+
+// noStore forbids caches to keep an answer.
+const noStore = "no-store"
+
+var uncached = map[string]string{fiber.HeaderCacheControl: noStore}
+
+func (c *uncachedClaim) answer() answer {
+	return answer{status: http.StatusOK, body: &c.Claim, header: uncached}
+}
+
+func (*uncachedClaim) bodyOf() any { return wire.Claim{} }
+
+func (s *Server) getGrab(ctx context.Context, in *grabIn) (*uncachedClaim, error) {
 	l, err := s.locate(ctx, in.ID)
 	if err != nil {
 		return nil, err
@@ -149,7 +167,33 @@ func (s *Server) getGrab(ctx context.Context, in *grabIn) (*wire.Claim, error) {
 	}
 	out := renderClaim(c, p)
 	out.BestLuck = isBest(s.luck(l), c, p)
-	return &out, nil
+	if p.Status == payout.StatusAwaitingRecipient {
+		out.Confirm = s.confirm(ctx, in.ID, p.ID)
+	}
+	return &uncachedClaim{out}, nil
+}
+
+// confirm reads what the recipient of a payout needs in order to confirm; nil: there is none, or it is not
+// known now. The claim is returned in any case.
+func (s *Server) confirm(ctx context.Context, packetID, payoutID string) *wire.Confirm {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	sealed, err := s.cfg.Store.RecipientAction(ctx, payoutID)
+	if err == nil && len(sealed) == 0 {
+		return nil
+	}
+	var action payout.ClientAction
+	if err == nil {
+		action, err = s.openAction(packetID, sealed)
+	}
+	if err != nil {
+		slog.WarnContext(ctx, "the recipient's client data was not read", slog.String("payment_id", payoutID), slog.Any("error", err))
+		return nil
+	}
+	if !action.ValidUntil.After(s.cfg.Now()) {
+		return nil
+	}
+	return &wire.Confirm{Parameters: action.Parameters, ValidUntil: wire.At(action.ValidUntil)}
 }
 
 // oneClaim reads one user's claim from Redis, or else from MySQL. Only a store that has every

@@ -15,7 +15,7 @@ import (
 // usualAnswer is the capacity in bytes that holds most of these answers.
 const usualAnswer = 384
 
-// encodeClaim writes a claim with the same bytes as encode.
+// encodeClaim writes a claim without Confirm with the same bytes as encode.
 func encodeClaim(c *wire.Claim) []byte {
 	b := make([]byte, 0, usualAnswer)
 	b = appendMember(b, `{"packet_id":`, c.PacketID)
@@ -32,9 +32,11 @@ func encodeClaim(c *wire.Claim) []byte {
 	b = appendMember(b, `,"status":`, string(c.Payout.Status))
 	b = append(b, `},"recipient_action":`...)
 	if c.RecipientAction == nil {
-		return append(b, "null}"...)
+		b = append(b, "null"...)
+	} else {
+		b = appendMember(b, "", string(*c.RecipientAction))
 	}
-	return append(appendMember(b, "", string(*c.RecipientAction)), '}')
+	return append(b, `,"confirm":null}`...)
 }
 
 // appendMember appends before, such as `,"user_id":`, as it is, and value as a JSON string.

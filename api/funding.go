@@ -152,13 +152,9 @@ func (s *Server) funding(snap snapshot) (wire.Funding, error) {
 		if len(snap.action) == 0 {
 			return out, nil
 		}
-		plain, err := packet.Open(s.cfg.SeedKey, p.ID, snap.action)
+		action, err := s.openAction(p.ID, snap.action)
 		if err != nil {
 			return out, err
-		}
-		var action payout.PayerAction
-		if err := json.Unmarshal(plain, &action); err != nil {
-			return out, fmt.Errorf("client data of packet %s: %w", p.ID, err)
 		}
 		if action.ValidUntil.After(s.cfg.Now()) {
 			out.Status, out.NextAction = wire.FundingRequiresAction, nextAction(action)
@@ -172,7 +168,19 @@ func (s *Server) funding(snap snapshot) (wire.Funding, error) {
 	return out, nil
 }
 
-func nextAction(a payout.PayerAction) *wire.NextAction {
+// openAction opens sealed client data of a payment of a packet.
+func (s *Server) openAction(packetID string, sealed []byte) (action payout.ClientAction, err error) {
+	plain, err := packet.Open(s.cfg.SeedKey, packetID, sealed)
+	if err != nil {
+		return action, err
+	}
+	if err := json.Unmarshal(plain, &action); err != nil {
+		return action, fmt.Errorf("client data of packet %s: %w", packetID, err)
+	}
+	return action, nil
+}
+
+func nextAction(a payout.ClientAction) *wire.NextAction {
 	out := &wire.NextAction{Type: wire.ActionType(a.Type), Parameters: a.Parameters, ValidUntil: wire.At(a.ValidUntil)}
 	if out.Parameters == nil {
 		out.Parameters = map[string]string{}

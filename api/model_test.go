@@ -46,6 +46,10 @@ type claimBody struct {
 	BestLuck   bool `json:"best_luck"`
 	Payout     struct{ ID, Status string }
 	Recipient  *string `json:"recipient_action"`
+	Confirm    *struct {
+		Parameters map[string]string
+		ValidUntil time.Time `json:"valid_until"`
+	}
 }
 
 // claimsBody is a page of claims.

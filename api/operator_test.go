@@ -1,11 +1,13 @@
 package api_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 
+	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 )
 
@@ -31,7 +33,12 @@ func (h *fixture) undecided(packetID, user string) (payoutID, breakID string) {
 		h.t.Fatalf("%+v, %v", start, err)
 	}
 	no := start.Order.OrderNo
-	st, err := h.store.Settle(h.t.Context(), h.stack.Provider.Send(h.t.Context(), *start.Order), no)
+	seen := h.stack.Provider.Send(h.t.Context(), *start.Order)
+	raw, err := json.Marshal(seen.Action)
+	h.check(err)
+	seen.SealedAction, err = packet.Seal(h.cfg.SeedKey, packetID, raw)
+	h.check(err)
+	st, err := h.store.Settle(h.t.Context(), seen, no)
 	if err != nil || st.Status != payout.StatusAwaitingRecipient {
 		h.t.Fatalf("%+v, %v", st, err)
 	}

@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -143,11 +144,55 @@ func TestRecipientAction(t *testing.T) {
 			}
 		}
 	}
-	waiting, _ := h.undecided(id, "d~confirm")
+}
+
+// TestConfirm: while the recipient has to confirm, the claim read by itself has what their app needs, and no cache
+// keeps it. No list has it, nor a repeated grab, nor staff; another app does not find it.
+func TestConfirm(t *testing.T) {
+	t.Parallel()
+	h := newFixture(t, parts{})
+	id, _ := h.failed()
+	const user = "d~confirm"
+	path := "/v1/packets/" + id + "/grabs/" + user
+	waiting, _ := h.undecided(id, user)
+	no := payout.OrderNo(waiting, 1)
 	var c claimBody
-	h.as(h.app, "GET", "/v1/packets/"+id+"/grabs/"+url.PathEscape("d~confirm"), "").json(t, &c)
-	if c.Payout.ID != waiting || c.Recipient == nil || *c.Recipient != "confirm" {
-		t.Errorf("%+v", c)
+	r := h.as(h.app, "GET", path, "")
+	r.json(t, &c)
+	if c.Payout.ID != waiting || c.Recipient == nil || *c.Recipient != "confirm" || c.Confirm == nil ||
+		c.Confirm.Parameters["order_no"] != no || c.Confirm.Parameters["confirm_token"] == "" ||
+		!c.Confirm.ValidUntil.After(time.Now()) || r.header.Get("Cache-Control") != "no-store" {
+		t.Fatalf("%s, %s", r, r.header)
+	}
+	secret := c.Confirm.Parameters["confirm_token"]
+	sealed, err := h.reports().RecipientAction(t.Context(), waiting)
+	if err != nil || len(sealed) == 0 || bytes.Contains(sealed, []byte(secret)) {
+		t.Errorf("stored as %q, %v", sealed, err)
+	}
+	for what, r := range map[string]result{
+		"claims of the packet": h.as(h.app, "GET", "/v1/packets/"+id+"/grabs", ""),
+		"claims of the user":   h.as(h.app, "GET", "/v1/users/"+user+"/claims", ""),
+		"repeated grab":        h.grab(h.app, id, user),
+		"packet":               h.as(h.app, "GET", "/v1/packets/"+id, ""),
+		"payout":               h.as(h.finance, "GET", "/v1/staff/payouts/"+waiting, ""),
+		"payouts":              h.as(h.finance, "GET", "/v1/staff/payouts?status=awaiting_recipient", ""),
+		"another app":          h.as(h.app2, "GET", path, ""),
+	} {
+		if strings.Contains(r.String(), secret) {
+			t.Errorf("%s: %s", what, r)
+		}
+	}
+	seen := h.stack.Provider.Query(t.Context(), payout.OpTransfer, no)
+	seen.ID, seen.Kind, seen.ProviderRef = "paid", payout.ObsSucceeded, "ref"
+	_, err = h.store.Settle(t.Context(), seen, no)
+	h.check(err)
+	c = claimBody{}
+	if h.as(h.app, "GET", path, "").json(t, &c); c.Confirm != nil || c.Recipient != nil {
+		t.Errorf("paid: %+v", c)
+	}
+	d, err := h.reports().Payment(t.Context(), waiting)
+	if err != nil || len(d.Attempts) != 1 || d.Attempts[0].SealedAction != nil {
+		t.Errorf("kept after the end: %+v, %v", d.Attempts, err)
 	}
 }
 

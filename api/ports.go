@@ -70,6 +70,7 @@ type PacketReader interface {
 // Payments reads payments from MySQL and records decisions about them.
 type Payments interface {
 	PayoutProgress(ctx context.Context, claims []payout.ClaimRef) (map[payout.ClaimRef]payout.PayoutProgress, error)
+	RecipientAction(ctx context.Context, payoutID string) (sealed []byte, err error)
 	Payments(ctx context.Context, f staff.PaymentFilter) ([]staff.PaymentRow, error)
 	Payment(ctx context.Context, id string) (staff.PaymentDetail, error)
 	Timeline(ctx context.Context, d staff.PaymentDetail) (staff.Timeline, error)

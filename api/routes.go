@@ -19,6 +19,7 @@ var (
 		about: "1 to 128 visible ASCII characters, chosen by the client. The same key and body return the first answer."}
 	replayed = param{in: "header", name: headerReplayed, schema: "", example: "true", about: "true when this is a repeat of the first " +
 		"answer; absent otherwise."}
+	cacheControl = param{in: "header", name: "Cache-Control", schema: "", example: noStore, about: "No cache keeps the answer."}
 )
 
 func packetRoutes() []*route {
@@ -94,8 +95,10 @@ func claimRoutes() []*route {
 		}, (*Server).listGrabs),
 		get(route{
 			id: "getGrab", path: wire.PathPackets + "/{id}/grabs/{user_id}", tag: "claims", summary: "Get the claim of a user",
-			about: "Returns the claim of one user in one packet, in every state of the packet.",
-			limit: requestTimeout, answers: ok("The claim."), problems: []wire.Code{wire.CodeClaimNotFound},
+			about: "Returns the claim of one user in one packet, in every state of the packet. While the recipient has to confirm, " +
+				"confirm has what their app needs; no other answer has it.",
+			limit: requestTimeout, problems: []wire.Code{wire.CodeClaimNotFound},
+			answers: []reply{{status: http.StatusOK, about: "The claim.", headers: []param{cacheControl}}},
 		}, (*Server).getGrab),
 	}
 }

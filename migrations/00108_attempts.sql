@@ -25,7 +25,7 @@ CREATE TABLE IF NOT EXISTS attempts (
     code          VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
     message       VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
     provider_ref  VARBINARY(64) NOT NULL,
-    token         VARBINARY(512) NOT NULL,
+    sealed_action VARBINARY(2048) NULL COMMENT 'what the recipient needs in order to confirm, AES-GCM; none once the payment has ended',
     started_at    DATETIME(6)   NOT NULL,
     ask_until     DATETIME(6)   NOT NULL,
     ended_at      DATETIME(6)   NULL,

@@ -18,6 +18,13 @@ type Claim struct {
 	BestLuck        bool             `json:"best_luck" doc:"true on exactly one claim once the packet is sold out or closed: the largest, then the earliest, then the lowest index. false before."`
 	Payout          PayoutRef        `json:"payout" doc:"The payout of the claim."`
 	RecipientAction *RecipientAction `json:"recipient_action" doc:"What the recipient can do so that the payout is paid. confirm: confirm at the provider. fix_account: give another account, or repair this one. verify_identity: prove who they are at the provider. wait: finance decides. null: nothing."`
+	Confirm         *Confirm         `json:"confirm" doc:"What the recipient's app needs in order to confirm. Only the claim of one user, read by itself, has it; null everywhere else, and while there is none. It works like a bearer key: give it to the recipient only."`
+}
+
+// Confirm is what the recipient's app needs in order to confirm a payout at the provider.
+type Confirm struct {
+	Parameters map[string]string `json:"parameters" doc:"For the provider's SDK."`
+	ValidUntil Time              `json:"valid_until" doc:"Until when the recipient can confirm."`
 }
 
 // RecipientAction is what the recipient of a payout can do so that it is paid.

@@ -12,10 +12,10 @@ import (
 )
 
 // unpaid creates a packet whose sender has to pay in an app, and returns it with its client data.
-func (r *rig) unpaid(t *testing.T, within int64) (packet.Packet, payout.PayerAction) {
+func (r *rig) unpaid(t *testing.T, within int64) (packet.Packet, payout.ClientAction) {
 	t.Helper()
 	p := r.create(t, spec{total: 1000, count: 2, method: "sandbox_app", within: within})
-	var action payout.PayerAction
+	var action payout.ClientAction
 	wait.Until(t, "client data", func() bool {
 		v, err := r.pool.View(t.Context(), p.ID)
 		if err != nil || len(v.Action) == 0 {

@@ -1,6 +1,7 @@
 package worker_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"net/url"
 	"strings"
@@ -99,10 +100,33 @@ func TestAwaitingRecipient(t *testing.T) {
 	p := r.create(t, spec{total: 100, count: 1})
 	r.awaitOpen(t, p.ID)
 	c := r.grab(t, p.ID, "y~confirm").Claim
-	r.awaitPayout(t, c, payout.StatusAwaitingRecipient)
+	waiting := r.awaitPayout(t, c, payout.StatusAwaitingRecipient)
+	if action := r.awaitRecipientAction(t, waiting); action.Parameters["confirm_token"] == "" || !action.ValidUntil.After(time.Now()) {
+		t.Errorf("%+v", action)
+	}
 	r.call(t, http.MethodPost, "/_confirm/"+payout.OrderNo(payout.ID(payout.KindPayout, p.ID, 0), 1), nil, nil)
 	r.awaitPayout(t, c, payout.StatusPaid)
+	if sealed, err := r.reports().RecipientAction(t.Context(), waiting.ID); err != nil || sealed != nil {
+		t.Errorf("kept after the end: %d bytes, %v", len(sealed), err)
+	}
 	r.balanced(t, p)
+}
+
+// awaitRecipientAction waits until a payout has what its recipient needs in order to confirm.
+func (r *rig) awaitRecipientAction(t *testing.T, p payout.Payment) (action payout.ClientAction) {
+	t.Helper()
+	wait.Until(t, "client data of the recipient", func() bool {
+		sealed, err := r.reports().RecipientAction(t.Context(), p.ID)
+		if err != nil || len(sealed) == 0 {
+			return false
+		}
+		plain, err := packet.Open(r.seedKey, p.PacketID, sealed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return json.Unmarshal(plain, &action) == nil
+	})
+	return action
 }
 
 func TestRejectedPacket(t *testing.T) {

@@ -67,13 +67,12 @@ func (r *wechatRig) hear(w http.ResponseWriter, req *http.Request) {
 }
 
 // TestWechatPayouts: a payout waits for its recipient's tap and is paid once; one that nobody confirms
-// fails with a code of its own; a lost answer moves the money once.
+// fails with a code of its own; a lost answer moves the money once, and its recipient can confirm.
 func TestWechatPayouts(t *testing.T) {
 	t.Parallel()
 	r := newWechatRig(t)
 	p := r.create(t, spec{total: 3000, count: 3, payouts: "wechat"})
 	r.awaitOpen(t, p.ID)
-	r.sim.SetFaults([]simulator.Fault{{Op: "transfer", Kind: simulator.SilenceAfter, Account: "o-lost"}})
 	for user, v := range map[string]struct {
 		end  func(no string) bool
 		want payout.Status
@@ -84,9 +83,14 @@ func TestWechatPayouts(t *testing.T) {
 		"o-misses": {r.sim.Expire, payout.StatusFailed, "confirmation_expired"},
 	} {
 		t.Run(user, func(t *testing.T) {
+			r.sim.SetFaults([]simulator.Fault{{Op: "transfer", Kind: simulator.SilenceAfter, Account: "o-lost"}})
 			claim := r.grab(t, p.ID, user).Claim
 			waiting := r.awaitPayout(t, claim, payout.StatusAwaitingRecipient)
+			r.sim.SetFaults(nil)
 			no := payout.OrderNo(waiting.ID, waiting.Attempt)
+			if got := r.awaitRecipientAction(t, waiting).Parameters; len(got) != 3 || got["package"] == "" { // a query has none
+				t.Errorf("the recipient gets %v", got)
+			}
 			if !v.end(no) {
 				t.Fatalf("the simulator has no waiting transfer %s", no)
 			}

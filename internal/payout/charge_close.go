@@ -28,9 +28,9 @@ func (a Attempt) nextPayerQuery(now time.Time) time.Time {
 // the stored request is sent again: the provider answers with new data under the same order number.
 const renewPart = 10
 
-// renewal is when the client data of a charge is obtained again. now: its last answer; until: the end of
+// renewAt is when the client data of a payment is obtained again. now: its last answer; until: the end of
 // its validity, zero: there is none.
-func (a Attempt) renewal(now, until time.Time) time.Time {
+func (a Attempt) renewAt(now, until time.Time) time.Time {
 	if until.IsZero() {
 		return now.Add(a.pause(a.Sends-1, now))
 	}
@@ -52,17 +52,19 @@ func (p Payment) closeCode() string {
 // does not open: the sender is refunded in full.
 func (p Payment) Withdrawn() bool { return p.closing() && p.closeCode() == FailureFundingCancelled }
 
-// chargeStep replaces the own step of a sent charge whose sender pays in an app: by the renewal of the
-// client data, and by the close at the deadline or on request.
+// renewal reports whether the client data of a payment in a status is obtained again, at RenewAt.
+func (a Attempt) renewal(in Status) bool {
+	return in == StatusAwaitingPayer || in == StatusAwaitingRecipient && !a.RenewAt.IsZero()
+}
+
+// chargeStep replaces the own step of a sent charge whose sender pays in an app, by the close at the deadline or
+// on request.
 func (p Payment) chargeStep(cur Attempt, own Step) Step {
 	switch {
 	case p.PayUntil.IsZero() || !p.ClosedAt.IsZero():
 		return own
 	case p.closing():
 		return Step{Do: ActionClose, OrderNo: cur.OrderNo, At: own.At}
-	}
-	if p.Status == StatusAwaitingPayer && cur.RenewAt.Before(own.At) {
-		own = Step{Do: ActionSend, OrderNo: cur.OrderNo, At: cur.RenewAt}
 	}
 	if own.At.Before(p.PayUntil) {
 		return own
@@ -127,7 +129,7 @@ func (s *Settlement) awaitPayer(o Observation, now time.Time) error {
 	default:
 		a.NextAt = a.nextPayerQuery(now)
 		if !o.Until.IsZero() || a.RenewAt.IsZero() || o.ActionLost {
-			a.RenewAt = a.renewal(now, o.Until)
+			a.RenewAt = a.renewAt(now, o.Until)
 		}
 	}
 	return p.Move(StatusAwaitingPayer)

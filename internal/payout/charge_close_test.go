@@ -98,9 +98,9 @@ func TestR4_UnansweredChargeIsNotClosedEarly(t *testing.T) {
 	s.after(limits.LandingWindow+LeaveWithin).queries(1, ObsNeverReceived).is(StatusFailed)
 }
 
-// TestPayerActionIsRenewed: the same order number is sent again when the client data nears its end, or is
+// TestClientActionIsRenewed: the same order number is sent again when the client data nears its end, or is
 // lost; not after a close was recorded.
-func TestPayerActionIsRenewed(t *testing.T) {
+func TestClientActionIsRenewed(t *testing.T) {
 	s := unpaid(t).sends("").acts(SourceSend, 5*time.Minute).due(ActionQuery, time.Minute).acts(SourceQuery, 0)
 	s.due(ActionSend, 3*time.Minute+30*time.Second).sends("").is(StatusSending).acts(SourceSend, 5*time.Minute).is(StatusAwaitingPayer)
 	if s.attempt(1).Sends != 2 || len(s.attempts) != 1 {

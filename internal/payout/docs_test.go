@@ -40,6 +40,7 @@ var movers = map[[2]Status]string{
 	{StatusAwaitingPayer, StatusSending}:         "the sender's client data is renewed: the same order number and request",
 	{StatusUnknown, StatusReturned}:              "the money had moved and was returned",
 	{StatusUnknown, StatusSending}:               "the provider has the order, or never received it: the same order number is sent again",
+	{StatusAwaitingRecipient, StatusSending}:     "the recipient's client data was lost: the same order number and request",
 	{StatusAwaitingRecipient, StatusPaid}:        "the recipient has acted",
 	{StatusAwaitingRecipient, StatusFailed}:      "the recipient has not acted in time, confirmed by a query or stated by two persons",
 	{StatusAwaitingRecipient, StatusReturned}:    "the money had moved and was returned",

@@ -227,6 +227,9 @@ func said(source Source, orderNo string, kind ObservationKind) Observation {
 	if kind == ObsDeclined {
 		o.Code, o.Message = "payee_declined", "no transfers"
 	}
+	if kind == ObsNeedsRecipient && source == SourceSend {
+		o.SealedAction = []byte("sealed")
+	}
 	return o
 }
 

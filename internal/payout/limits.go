@@ -54,25 +54,6 @@ func (l Limits) Method(name string) (Method, bool) {
 	return Method{}, false
 }
 
-// PayerActionType says what a client does with a PayerAction.
-type PayerActionType string
-
-// The types.
-const (
-	PayWithSDK    PayerActionType = "client_sdk" // pass Parameters to the provider's SDK
-	PayByRedirect PayerActionType = "redirect"   // open URL
-	PayByQRCode   PayerActionType = "qr_code"    // show QRCode
-)
-
-// PayerAction is what the sender's client needs in order to pay a charge. It works like a bearer key.
-type PayerAction struct {
-	Type       PayerActionType   `json:"type"`
-	Parameters map[string]string `json:"parameters,omitempty"`
-	URL        string            `json:"url,omitempty"`
-	QRCode     string            `json:"qr_code,omitempty"`
-	ValidUntil time.Time         `json:"valid_until"`
-}
-
 // RefundMargin is the minimum rest of the refund window when a packet expires: for the remainder,
 // for cancelled payouts, and for decisions about both.
 const RefundMargin = 60 * 24 * time.Hour

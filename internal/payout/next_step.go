@@ -134,7 +134,11 @@ func ownStep(p Payment, attempts []Attempt) Step {
 		return Step{Do: ActionSend} // after the queries that the decision wants
 	}
 	cur := attempts[len(attempts)-1]
-	return p.chargeStep(cur, Step{Do: cur.Next, OrderNo: cur.OrderNo, At: cur.NextAt})
+	own := Step{Do: cur.Next, OrderNo: cur.OrderNo, At: cur.NextAt}
+	if cur.renewal(p.Status) && !p.closing() && !cur.RenewAt.After(own.At) {
+		own.Do, own.At = ActionSend, cur.RenewAt
+	}
+	return p.chargeStep(cur, own)
 }
 
 // OrderNoChoice says under which order number BeginSend sends.
@@ -164,16 +168,12 @@ func ChooseOrderNo(p Payment, attempts []Attempt, now time.Time) OrderNoChoice {
 	cur := attempts[len(attempts)-1]
 	switch p.Status {
 	case StatusSending, StatusUnknown:
-		// Money that moved, or may move, under an earlier number is not sent again.
-		forbids := func(a Attempt) bool {
-			return a.queryDue(now) || a.No != cur.No && (a.fate().paid() || a.fate().unsettled() && !a.consented())
-		}
-		if cur.Next == ActionSend && !cur.Booked && now.Before(cur.QueryUntil) && !slices.ContainsFunc(attempts, forbids) {
+		if cur.Next == ActionSend && mayRepeat(attempts, now) {
 			return SameOrderNo
 		}
 		return NoOrderNo
-	case StatusAwaitingPayer:
-		if !now.Before(cur.RenewAt) && !cur.queryDue(now) && now.Before(cur.QueryUntil) {
+	case StatusAwaitingPayer, StatusAwaitingRecipient:
+		if cur.renewal(p.Status) && !now.Before(cur.RenewAt) && mayRepeat(attempts, now) {
 			return SameOrderNo
 		}
 		return NoOrderNo
@@ -199,6 +199,16 @@ func ChooseOrderNo(p Payment, attempts []Attempt, now time.Time) OrderNoChoice {
 		return NoOrderNo
 	}
 	return NewOrderNo
+}
+
+// mayRepeat reports whether the current order number may be sent again. Money that moved, or may move, under an
+// earlier number is not sent again.
+func mayRepeat(attempts []Attempt, now time.Time) bool {
+	cur := attempts[len(attempts)-1]
+	forbids := func(a Attempt) bool {
+		return a.queryDue(now) || a.No != cur.No && (a.fate().paid() || a.fate().unsettled() && !a.consented())
+	}
+	return !cur.Booked && now.Before(cur.QueryUntil) && !slices.ContainsFunc(attempts, forbids)
 }
 
 // MayStillMove reports whether the money of one of a payment's numbers may still move, while the

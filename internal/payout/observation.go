@@ -26,7 +26,7 @@ const (
 	ObsSucceeded ObservationKind = "succeeded"
 	// ObsPending: the provider has the order and no final answer yet.
 	ObsPending ObservationKind = "pending"
-	// ObsNeedsRecipient: the recipient has to confirm (Token, Until).
+	// ObsNeedsRecipient: the recipient has to confirm (Action). A query need not have an Action.
 	ObsNeedsRecipient ObservationKind = "needs_recipient"
 	// ObsNeedsPayer: the sender has to pay in an app (Action, Until). Charges only; a query that says
 	// "not paid yet" has no Action.
@@ -62,13 +62,14 @@ type Observation struct {
 	Code        string    `json:"code,omitempty"`
 	Message     string    `json:"message,omitempty"`
 	ProviderRef string    `json:"provider_ref,omitempty"`
-	Token       string    `json:"token,omitempty"` // needs_recipient: for the recipient's client
-	// Action is what the sender's client needs (needs_payer). It works like a bearer key: it is in no log
-	// and in no Temporal payload.
-	Action *PayerAction `json:"-"`
+	// Action is what the client of the sender (needs_payer) or recipient (needs_recipient) needs. It works like
+	// a bearer key: it is in no log and in no Temporal payload.
+	Action *ClientAction `json:"-"`
+	// SealedAction is the Action of a recipient, sealed for the payment's row.
+	SealedAction []byte `json:"sealed_action,omitempty"`
 	// ActionLost: of a query, our copy of the client data is gone.
 	ActionLost bool `json:"action_lost,omitempty"`
-	// Until is how long the token or the delivered Action is valid.
+	// Until is how long the Action of a sender, once delivered, is valid.
 	Until      time.Time     `json:"until,omitzero"`
 	RetryAfter time.Duration `json:"retry_after,omitempty"`
 	StartedAt  time.Time     `json:"started_at"`

@@ -1,5 +1,7 @@
 package payout
 
+import "time"
+
 // RecipientAction is what the recipient of a payout can do so that it is paid.
 type RecipientAction string
 
@@ -38,4 +40,18 @@ func RecipientActionOf(s Status, code string) RecipientAction {
 		return RecipientWait
 	}
 	return ""
+}
+
+// awaitRecipient settles that the recipient has not confirmed yet. While there is no client data for it, because
+// the answer to the send was lost, the same order number is sent again.
+func (s *Settlement) awaitRecipient(now time.Time) error {
+	a := &s.Attempt
+	at := a.renewAt(now, time.Time{})
+	switch {
+	case len(a.SealedAction) > 0 || !at.Before(a.QueryUntil):
+		a.RenewAt = time.Time{}
+	case a.RenewAt.IsZero(): // queries do not put it off
+		a.RenewAt = at
+	}
+	return s.Payment.Move(StatusAwaitingRecipient)
 }

@@ -151,14 +151,14 @@ func TestR4_MismatchIsABreak(t *testing.T) {
 			for _, kind := range allKinds {
 				s := story(t, KindPayout).sends("")
 				o := said(source, s.attempt(1).OrderNo, kind)
-				o.ProviderRef, o.Token = "theirs", "theirs"
+				o.ProviderRef, o.SealedAction = "theirs", []byte("theirs")
 				spoil(&o)
 				s.must(s.settle(1, o))
 				s.broke(BreakMismatch).owes(amount)
 				if !s.p.Status.Open() {
 					t.Errorf("%s, %s %s: %s", name, source, kind, s.p.Status)
 				}
-				if a := s.attempt(1); a.Statement != "" || a.ProviderRef != "" || a.Token != "" || a.Refused || !a.QueriedAt.IsZero() {
+				if a := s.attempt(1); a.Statement != "" || a.ProviderRef != "" || a.SealedAction != nil || a.Refused || !a.QueriedAt.IsZero() {
 					t.Errorf("%s, %s %s: something of it was kept: %+v", name, source, kind, a)
 				}
 			}

@@ -48,6 +48,9 @@ func Settle(p Payment, a Attempt, o Observation, now time.Time) (Settlement, err
 	if err == nil {
 		err = s.overtake(a)
 	}
+	if !s.Payment.Status.Open() || s.Attempt.No != s.Payment.Attempt { // nobody confirms any more
+		s.Attempt.SealedAction = nil
+	}
 	if b := outcomeUnknown(s.Payment, s.Attempt, p.UpdatedAt, now); b != nil {
 		s.Breaks = append(s.Breaks, *b)
 	}
@@ -155,8 +158,8 @@ func (s *Settlement) recordAnswer(o Observation, now time.Time) {
 	if o.ProviderRef != "" {
 		a.ProviderRef = o.ProviderRef
 	}
-	if o.Token != "" && len(o.Token) <= MaxToken { // a truncated token is of no use
-		a.Token = o.Token
+	if n := len(o.SealedAction); n > 0 && n <= MaxSealedAction {
+		a.SealedAction = o.SealedAction
 	}
 }
 
@@ -256,7 +259,7 @@ func (s *Settlement) underway(o Observation, now time.Time) error {
 	case contradicted, p.Status == StatusPending:
 		return p.Move(StatusUnknown)
 	case o.Kind == ObsNeedsRecipient:
-		return p.Move(StatusAwaitingRecipient)
+		return s.awaitRecipient(now)
 	case o.Kind == ObsNeedsPayer:
 		return s.awaitPayer(o, now)
 	case p.Status == StatusUnknown:

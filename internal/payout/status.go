@@ -43,16 +43,16 @@ var Statuses = []Status{StatusPending, StatusSending, StatusUnknown, StatusAwait
 // unknown are reached only while earlier order numbers are queried before a new one is made.
 // sending, unknown and awaiting_recipient change to pending and paid_outside only by two persons,
 // after the provider's memory of the number has ended. From pending, failed is for unsent charges
-// only. An open refund alone is cancelled, and only a charge waits for its payer: awaiting_payer changes to
-// sending while its client data is renewed.
+// only. An open refund alone is cancelled, and only a charge waits for its payer: awaiting_payer and
+// awaiting_recipient change to sending while their client data is obtained again.
 var Transitions = map[Status][]Status{
 	StatusPending: {StatusSending, StatusUnknown, StatusPaid, StatusFailed, StatusCancelled},
 	StatusSending: {StatusPaid, StatusFailed, StatusUnknown, StatusAwaitingRecipient, StatusAwaitingPayer, StatusReturned,
 		StatusPending, StatusPaidOutside, StatusCancelled},
 	StatusUnknown: {StatusPaid, StatusFailed, StatusAwaitingRecipient, StatusAwaitingPayer, StatusReturned, StatusSending,
 		StatusPending, StatusPaidOutside, StatusCancelled},
-	StatusAwaitingRecipient: {StatusPaid, StatusFailed, StatusReturned, StatusUnknown, StatusPending, StatusPaidOutside,
-		StatusCancelled},
+	StatusAwaitingRecipient: {StatusPaid, StatusFailed, StatusReturned, StatusUnknown, StatusSending, StatusPending,
+		StatusPaidOutside, StatusCancelled},
 	StatusAwaitingPayer: {StatusPaid, StatusFailed, StatusUnknown, StatusSending},
 	StatusPaid:          {StatusReturned},
 	StatusFailed:        {StatusPending, StatusPaid, StatusCancelled, StatusPaidOutside},
@@ -152,9 +152,6 @@ func (p *Payment) Move(to Status) error {
 	return nil
 }
 
-// MaxToken is the maximum length of a provider's token in bytes. A longer one is not stored.
-const MaxToken = 512
-
 // Attempt (付款尝试) is one order number at the provider, with its sends and queries.
 type Attempt struct {
 	OrderNo   string
@@ -179,8 +176,8 @@ type Attempt struct {
 	// Next and NextAt are the program counter while the payment is open.
 	Next   Action
 	NextAt time.Time
-	// RenewAt is when the client data of a charge that awaits its payer is obtained again, by the same send.
-	// Zero: none was obtained yet.
+	// RenewAt is when the client data of a payment that awaits its payer or recipient is obtained again, by the
+	// same send. Zero: of a charge, none was obtained yet; of any other payment, none is needed.
 	RenewAt time.Time
 	// QueriedAt is when the last query with a usable answer was put.
 	QueriedAt time.Time
@@ -198,8 +195,10 @@ type Attempt struct {
 	Code        string
 	Message     string
 	ProviderRef string
-	Token       string    // at most MaxToken bytes
-	StartedAt   time.Time // first send
-	QueryUntil  time.Time // StartedAt + Limits.Remembers - 1 day
-	EndedAt     time.Time // when its outcome became final
+	// SealedAction is the ClientAction with which the recipient confirms, at most MaxSealedAction bytes. Empty:
+	// there is none, or the payment has ended.
+	SealedAction []byte
+	StartedAt    time.Time // first send
+	QueryUntil   time.Time // StartedAt + Limits.Remembers - 1 day
+	EndedAt      time.Time // when its outcome became final
 }

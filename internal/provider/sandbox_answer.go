@@ -117,8 +117,9 @@ func observeOrder(o *payout.Observation, a answer, op payout.Op) {
 		return
 	}
 	o.Kind, o.Code, o.Message = kind, v.Code, v.Message
-	if kind == payout.ObsNeedsRecipient {
-		o.Token, o.Until = v.ConfirmToken, v.ExpiresAt
+	if kind == payout.ObsNeedsRecipient && v.ConfirmToken != "" {
+		o.Action = &payout.ClientAction{Type: payout.ClientSDK, ValidUntil: v.ExpiresAt,
+			Parameters: map[string]string{"order_no": v.OrderNo, "confirm_token": v.ConfirmToken}}
 	}
 	if kind == payout.ObsNeedsPayer && o.Source == payout.SourceSend && v.PayToken != "" {
 		o.Action, o.Until = v.action(a.base), v.ExpiresAt

@@ -19,11 +19,11 @@ const (
 )
 
 // action is what the payer's client needs to pay the order.
-func (v orderAnswer) action(base string) *payout.PayerAction {
+func (v orderAnswer) action(base string) *payout.ClientAction {
 	page := base + "/pay/" + url.PathEscape(v.OrderNo) + "?token=" + url.QueryEscape(v.PayToken)
-	out := &payout.PayerAction{Type: payout.PayWithSDK, URL: page, ValidUntil: v.ExpiresAt}
+	out := &payout.ClientAction{Type: payout.ClientSDK, URL: page, ValidUntil: v.ExpiresAt}
 	if v.Method == sandboxQR {
-		out.Type, out.QRCode = payout.PayByQRCode, page
+		out.Type, out.QRCode = payout.ClientQRCode, page
 		return out
 	}
 	out.Parameters = map[string]string{"order_no": v.OrderNo, "pay_token": v.PayToken}

@@ -149,8 +149,9 @@ func TestSendAndAsk(t *testing.T) {
 		if c.sent == payout.ObsRetryAfter && got.RetryAfter != time.Second {
 			t.Errorf("%s: retry after %v", name, got.RetryAfter)
 		}
-		if c.sent == payout.ObsNeedsRecipient && (got.Token == "" || time.Until(got.Until) < 23*time.Hour) {
-			t.Errorf("%s: token %q until %v", name, got.Token, got.Until)
+		if a := got.Action; c.sent == payout.ObsNeedsRecipient &&
+			(a == nil || a.Parameters["confirm_token"] == "" || time.Until(a.ValidUntil) < 23*time.Hour) {
+			t.Errorf("%s: %+v", name, a)
 		}
 		if c.queried != "" {
 			again := s.Query(context.Background(), payout.OpTransfer, o.OrderNo)

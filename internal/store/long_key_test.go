@@ -66,16 +66,17 @@ func TestLongKeys(t *testing.T) {
 		t.Parallel()
 		s, _ := newStore(t)
 		refs := map[string]string{}
-		for token, kept := range map[string]string{long(512, "a"): "", long(511, "b"): long(511, "b")} {
+		for action, kept := range map[string]string{long(2048, "a"): "", long(2047, "b"): long(2047, "b")} {
 			id := owing(t, s)
 			o := begin(t, s, id)
 			seen := observation(payout.SourceSend, o.OrderNo, payout.ObsNeedsRecipient)
-			seen.ProviderRef, seen.Token, seen.Until = long(64, token[len(token)-1:]), token, s.Now().Add(time.Hour)
+			seen.ProviderRef, seen.SealedAction = long(64, action[len(action)-1:]), []byte(action)
 			_, err := s.Settle(t.Context(), seen, o.OrderNo)
 			must(t, err)
 			refs[id] = seen.ProviderRef
-			if got := storetest.Query[string](t, s, "SELECT token FROM attempts WHERE order_no = ?", o.OrderNo); got != kept {
-				t.Errorf("of a token of %d bytes %q was kept", len(token), got)
+			got, err := s.RecipientAction(t.Context(), id)
+			if must(t, err); string(got) != kept {
+				t.Errorf("of an action of %d bytes %q was kept", len(action), got)
 			}
 		}
 		for id, ref := range refs {

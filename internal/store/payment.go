@@ -31,12 +31,12 @@ func (tx tx) casPayment(old mysql.PaymentRow, p payout.Payment) error {
 func (tx tx) casBoth(old mysql.PaymentRow, p payout.Payment, a payout.Attempt) error {
 	r := mysql.NewAttemptRow(a)
 	set := append(tx.paymentColumns(old, p), r.Sends, r.Asks, r.NotedUntil, r.OpenUntil, r.Statement, r.Refused, r.Booked, r.ReturnBooked,
-		r.NextAction, r.NextAt, r.AskedAt, r.AskWantedAt, r.Forgotten, r.Consented, r.Observed, r.Code, r.Message, r.ProviderRef, r.Token,
+		r.NextAction, r.NextAt, r.AskedAt, r.AskWantedAt, r.Forgotten, r.Consented, r.Observed, r.Code, r.Message, r.ProviderRef, r.SealedAction,
 		r.StartedAt, r.AskUntil, r.EndedAt, r.RenewAt, r.OrderNo, old.ID, old.Status, old.Version)
 	return swapped(tx.Exec(`UPDATE payments JOIN attempts a ON a.payment_id = payments.id SET `+setPayment+`, a.sends = ?, a.asks = ?,
 		a.noted_until = ?, a.open_until = ?, a.statement = ?, a.refused = ?, a.booked = ?, a.return_booked = ?, a.next_action = ?,
 		a.next_at = ?, a.asked_at = ?, a.ask_wanted_at = ?, a.forgotten = ?, a.consented = ?, a.observed = ?, a.code = ?, a.message = ?,
-		a.provider_ref = ?, a.token = ?, a.started_at = ?, a.ask_until = ?, a.ended_at = ?, a.renew_at = ?
+		a.provider_ref = ?, a.sealed_action = ?, a.started_at = ?, a.ask_until = ?, a.ended_at = ?, a.renew_at = ?
 		WHERE a.order_no = ? AND payments.id = ? AND payments.status = ? AND payments.version = ?`, set...), p)
 }
 

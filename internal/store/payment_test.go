@@ -302,7 +302,7 @@ func TestSettleTakesAnyText(t *testing.T) {
 		id := owing(t, s)
 		o := begin(t, s, id)
 		obs := observation(payout.SourceSend, o.OrderNo, payout.ObsDeclined)
-		obs.Code, obs.Message, obs.ProviderRef, obs.Token = text, text, text, text
+		obs.Code, obs.Message, obs.ProviderRef, obs.SealedAction = text, text, text, []byte(text)
 		if _, err := s.Settle(t.Context(), obs, o.OrderNo); err != nil {
 			t.Errorf("%d: %v", i, err)
 			continue

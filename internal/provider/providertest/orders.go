@@ -252,13 +252,20 @@ func caseNeedsRecipient(p *probe) {
 	account, _ := p.arrange(NeedsRecipient)
 	o := p.order(payout.OpTransfer, account, someAmount)
 	for what, seen := range map[string]payout.Observation{"sent": p.send(o), "queried": p.query(o)} {
-		// A query need not repeat the token.
-		if p.wantKind(what, seen, payout.ObsNeedsRecipient) &&
-			(seen.Token == "" && seen.Source == payout.SourceSend || !seen.Until.After(time.Now())) {
-			p.errorf("%s: token %q until %v: the recipient could not confirm", what, seen.Token, seen.Until)
-		}
+		p.wantConfirm(what, seen)
 	}
+	p.wantConfirm("sent again", p.send(o)) // a lost answer is obtained again so
 	p.wantMoved("not confirmed", o, 0)
+}
+
+// wantConfirm checks that the recipient can confirm with an answer. A query need not have the client data.
+func (p *probe) wantConfirm(what string, seen payout.Observation) {
+	if !p.wantKind(what, seen, payout.ObsNeedsRecipient) || seen.Action == nil && seen.Source == payout.SourceQuery {
+		return
+	}
+	if a := seen.Action; a == nil || len(a.Parameters) == 0 || !a.ValidUntil.After(time.Now()) {
+		p.errorf("%s: the recipient could not confirm with %+v", what, a)
+	}
 }
 
 func caseReturned(p *probe) {

@@ -62,8 +62,8 @@ func (p *probe) canPay(what string, o payout.Observation) {
 		p.errorf("%s: nothing to pay with", what)
 		return
 	}
-	complete := map[payout.PayerActionType]bool{payout.PayWithSDK: len(a.Parameters) > 0, payout.PayByRedirect: a.URL != "",
-		payout.PayByQRCode: a.QRCode != ""}[a.Type]
+	complete := map[payout.ClientActionType]bool{payout.ClientSDK: len(a.Parameters) > 0, payout.ClientRedirect: a.URL != "",
+		payout.ClientQRCode: a.QRCode != ""}[a.Type]
 	if !complete || !a.ValidUntil.After(time.Now()) {
 		p.errorf("%s: action of type %q is not complete, or not valid", what, a.Type)
 	}

@@ -102,7 +102,7 @@ func (a *Adapter) observeBill(o *payout.Observation, body []byte) {
 	o.Kind, o.Account, o.Amount, o.ProviderRef = kind, v.OpenID, v.Amount, v.TransferBillNo
 	switch kind {
 	case payout.ObsNeedsRecipient:
-		o.Token, o.Until = v.PackageInfo, v.CreateTime.Add(confirmWithin).UTC()
+		o.Action = a.confirmAction(v)
 	case payout.ObsDeclined:
 		reason := v.FailReason
 		if v.State == "CANCELLED" {
@@ -110,6 +110,15 @@ func (a *Adapter) observeBill(o *payout.Observation, body []byte) {
 		}
 		o.Code, o.Message = failCode(reason), reason
 	}
+}
+
+// confirmAction is what the recipient's client passes to requestMerchantTransfer; nil: a query has no package.
+func (a *Adapter) confirmAction(v billAnswer) *payout.ClientAction {
+	if v.PackageInfo == "" {
+		return nil
+	}
+	return &payout.ClientAction{Type: payout.ClientSDK, ValidUntil: v.CreateTime.Add(confirmWithin).UTC(),
+		Parameters: map[string]string{"mchId": a.cfg.MerchantID, "appId": a.cfg.PayoutAppID, "package": v.PackageInfo}}
 }
 
 // chargeAnswer is an order that a sender pays.

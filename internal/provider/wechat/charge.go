@@ -40,7 +40,7 @@ func (a *Adapter) observePrepay(o *payout.Observation, r request, body []byte) {
 		unusable(o, codeBadRequest)
 		return
 	}
-	action := &payout.PayerAction{Type: payout.PayByQRCode, QRCode: v.CodeURL, ValidUntil: o.StartedAt.Add(actionValid)}
+	action := &payout.ClientAction{Type: payout.ClientQRCode, QRCode: v.CodeURL, ValidUntil: o.StartedAt.Add(actionValid)}
 	if !native {
 		var err error
 		if action, err = a.clientAction(order.AppID, v.PrepayID, strings.HasSuffix(r.path, "/app"), time.Now()); err != nil {
@@ -53,7 +53,7 @@ func (a *Adapter) observePrepay(o *payout.Observation, r request, body []byte) {
 
 // clientAction signs the parameters with which a client opens the cashier. The signed text ends with
 // the package of JSAPI, but with the bare prepay_id of an app.
-func (a *Adapter) clientAction(appID, prepayID string, app bool, now time.Time) (*payout.PayerAction, error) {
+func (a *Adapter) clientAction(appID, prepayID string, app bool, now time.Time) (*payout.ClientAction, error) {
 	nonce, err := sdk.GenerateNonce()
 	if err != nil {
 		return nil, fmt.Errorf("make a nonce: %w", err)
@@ -73,7 +73,7 @@ func (a *Adapter) clientAction(appID, prepayID string, app bool, now time.Time) 
 		p = map[string]string{"appId": appID, "partnerId": a.cfg.MerchantID, "prepayId": prepayID, "package": "Sign=WXPay",
 			"timeStamp": at, "nonceStr": nonce, "sign": signed.Signature}
 	}
-	return &payout.PayerAction{Type: payout.PayWithSDK, Parameters: p, ValidUntil: now.Add(actionValid).UTC()}, nil
+	return &payout.ClientAction{Type: payout.ClientSDK, Parameters: p, ValidUntil: now.Add(actionValid).UTC()}, nil
 }
 
 // clientText is the signed text of a client's parameters.

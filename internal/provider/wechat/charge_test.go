@@ -64,7 +64,7 @@ func TestChargeMethods(t *testing.T) {
 		if err := verifyVector(t.Context(), key, clientText(p["appId"], p["timeStamp"], p["nonceStr"], p[fourth]), signature); err != nil {
 			t.Errorf("%s: %v in %v", method, err, p)
 		}
-		if seen.Action.Type != payout.PayWithSDK || !seen.Until.After(time.Now().Add(time.Hour)) {
+		if seen.Action.Type != payout.ClientSDK || !seen.Until.After(time.Now().Add(time.Hour)) {
 			t.Errorf("%s: %+v until %v", method, seen.Action, seen.Until)
 		}
 		again := a.Send(t.Context(), order)
@@ -73,7 +73,7 @@ func TestChargeMethods(t *testing.T) {
 		}
 	}
 	seen := a.Send(t.Context(), o.order(t, a, charged(MethodNative)))
-	if seen.Kind != payout.ObsNeedsPayer || seen.Action.Type != payout.PayByQRCode || seen.Action.QRCode == "" {
+	if seen.Kind != payout.ObsNeedsPayer || seen.Action.Type != payout.ClientQRCode || seen.Action.QRCode == "" {
 		t.Errorf("native: %+v", seen.Action)
 	}
 }

@@ -2,6 +2,7 @@ package wechat
 
 import (
 	"bytes"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -14,7 +15,7 @@ func paidOut(openid string) payout.Instruction {
 	return payout.Instruction{Op: payout.OpTransfer, Account: openid, Amount: 8800, Remark: "恭喜发财"}
 }
 
-// TestTap: without an authorisation the recipient gets a token and a day; what ends the wait is a code
+// TestTap: without an authorisation the recipient gets client data and a day; what ends the wait is a code
 // of the catalogue.
 func TestTap(t *testing.T) {
 	t.Parallel()
@@ -31,15 +32,18 @@ func TestTap(t *testing.T) {
 		order := o.order(t, a, paidOut(payer))
 		sent := a.Send(t.Context(), order)
 		wantKind(t, what, sent, payout.ObsNeedsRecipient, "")
-		if sent.Token == "" || len(sent.Token) > payout.MaxToken || !sent.Until.After(time.Now().Add(23*time.Hour)) {
-			t.Errorf("%s: token %q until %v", what, sent.Token, sent.Until)
+		if p := sent.Action.Parameters; len(p) != 3 || p["mchId"] != testMerchant || p["appId"] != testApp || p["package"] == "" ||
+			!sent.Action.ValidUntil.After(time.Now().Add(23*time.Hour)) {
+			t.Errorf("%s: %+v", what, sent.Action)
 		}
-		again := a.Send(t.Context(), order)
-		if again.Token != sent.Token {
-			t.Errorf("%s: sent again, the token is %q, was %q", what, again.Token, sent.Token)
+		if again := a.Send(t.Context(), order); !reflect.DeepEqual(again.Action, sent.Action) {
+			t.Errorf("%s: sent again, the client gets %+v, before %+v", what, again.Action, sent.Action)
 		}
 		seen := a.Query(t.Context(), payout.OpTransfer, order.OrderNo)
 		wantKind(t, what+", waiting", seen, payout.ObsNeedsRecipient, "")
+		if seen.Action != nil {
+			t.Errorf("%s: a query has %+v", what, seen.Action)
+		}
 		if !v.end(order.OrderNo) {
 			t.Fatalf("%s: the simulator does not know it", what)
 		}

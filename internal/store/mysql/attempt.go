@@ -31,7 +31,7 @@ type AttemptRow struct {
 	Code         string
 	Message      string
 	ProviderRef  string
-	Token        string
+	SealedAction []byte
 	StartedAt    time.Time
 	AskUntil     time.Time
 	EndedAt      *time.Time
@@ -51,7 +51,7 @@ func NewAttemptRow(a payout.Attempt) AttemptRow {
 		AskWantedAt: OptTime(a.QueryWantedAt), Forgotten: a.Forgotten, Consented: string(a.Consented),
 		Observed: a.ObservedIDs, Code: ClipCode(a.Code),
 		Message:     Clip(a.Message, MessageLen),
-		ProviderRef: ClipKey(a.ProviderRef, RefLen), Token: a.Token, StartedAt: a.StartedAt.UTC(), AskUntil: a.QueryUntil.UTC(),
+		ProviderRef: ClipKey(a.ProviderRef, RefLen), SealedAction: a.SealedAction, StartedAt: a.StartedAt.UTC(), AskUntil: a.QueryUntil.UTC(),
 		EndedAt: OptTime(a.EndedAt), RenewAt: OptTime(a.RenewAt),
 	}
 }
@@ -66,8 +66,8 @@ func (r AttemptRow) Attempt() payout.Attempt {
 		QueriedAt:     OrZero(r.AskedAt),
 		QueryWantedAt: OrZero(r.AskWantedAt), Forgotten: r.Forgotten, Consented: payout.ObservationKind(r.Consented),
 		ObservedIDs: r.Observed, Code: r.Code, Message: r.Message,
-		ProviderRef: r.ProviderRef,
-		Token:       r.Token, StartedAt: r.StartedAt.UTC(), QueryUntil: r.AskUntil.UTC(), EndedAt: OrZero(r.EndedAt),
+		ProviderRef:  r.ProviderRef,
+		SealedAction: r.SealedAction, StartedAt: r.StartedAt.UTC(), QueryUntil: r.AskUntil.UTC(), EndedAt: OrZero(r.EndedAt),
 		RenewAt: OrZero(r.RenewAt),
 	}
 }

@@ -109,8 +109,8 @@ const selectPayment = `SELECT UTC_TIMESTAMP(6) AS read_at, p.*, a.order_no AS a_
 	a.statement AS a_statement, a.refused AS a_refused, a.booked AS a_booked, a.return_booked AS a_return_booked,
 	a.next_action AS a_next_action, a.next_at AS a_next_at, a.asked_at AS a_asked_at, a.ask_wanted_at AS a_ask_wanted_at,
 	a.forgotten AS a_forgotten, a.consented AS a_consented, a.observed AS a_observed, a.code AS a_code, a.message AS a_message,
-	a.provider_ref AS a_provider_ref, a.token AS a_token, a.started_at AS a_started_at, a.ask_until AS a_ask_until, a.ended_at AS a_ended_at,
-	a.renew_at AS a_renew_at
+	a.provider_ref AS a_provider_ref, a.sealed_action AS a_sealed_action, a.started_at AS a_started_at, a.ask_until AS a_ask_until,
+	a.ended_at AS a_ended_at, a.renew_at AS a_renew_at
 	FROM payments p LEFT JOIN attempts a ON a.payment_id = p.id WHERE p.id = ? ORDER BY a.no`
 
 // LoadPayment reads a payment with its attempts in ascending order, and MySQL's time. lock locks their rows.

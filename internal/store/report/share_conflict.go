@@ -54,6 +54,15 @@ func (s *Source) PayoutProgress(ctx context.Context, claims []payout.ClaimRef) (
 	return out, s.addConflictProgress(ctx, out, claims, packets, users)
 }
 
+// RecipientAction reads the sealed client data with which the recipient of a payout confirms; nil: there is none,
+// or it does not wait for its recipient. Errors: ErrUnavailable.
+func (s *Source) RecipientAction(ctx context.Context, payoutID string) ([]byte, error) {
+	var row struct{ SealedAction []byte }
+	err := s.read(ctx).Raw(`SELECT a.sealed_action FROM payments p JOIN attempts a ON a.order_no = p.order_no
+		WHERE p.id = ? AND p.status = ?`, payoutID, string(payout.StatusAwaitingRecipient)).Scan(&row).Error // raw: JOIN
+	return row.SealedAction, mysql.Classify(err)
+}
+
 // addConflictProgress adds the payouts of share conflicts for claims without one.
 func (s *Source) addConflictProgress(ctx context.Context, out map[payout.ClaimRef]payout.PayoutProgress, claims []payout.ClaimRef, packets,
 	users []string) error {

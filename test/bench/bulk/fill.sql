@@ -75,14 +75,14 @@ FROM (
 
 -- The status of a payment follows from its last attempt; an earlier one was declined.
 INSERT INTO attempts (order_no, payment_id, no, op, request, sends, asks, statement, refused, booked, return_booked, next_action, forgotten,
-    observed, code, message, provider_ref, token, started_at, ask_until, ended_at)
+    observed, code, message, provider_ref, started_at, ask_until, ended_at)
 SELECT own_order_no, id, no, ELT(FIELD(kind, 'c', 'p', 'r'), 'charge', 'transfer', 'refund'), CONCAT('{"order_no":"', own_order_no, '"}'),
     1, statement <> 'succeeded', statement, statement = 'declined', statement <> 'declined', statement = 'returned', 'ask', FALSE, '',
     CASE statement
         WHEN 'succeeded' THEN ''
         WHEN 'returned' THEN 'returned'
         ELSE COALESCE(failure_code, IF(no < attempt, 'declined_by_rule', 'payee_declined'))
-    END, '', CONCAT('sbx', MD5(own_order_no)), '', at, at + INTERVAL 30 DAY, at + INTERVAL 1 SECOND
+    END, '', CONCAT('sbx', MD5(own_order_no)), at, at + INTERVAL 30 DAY, at + INTERVAL 1 SECOND
 FROM (
     SELECT p.*, seq AS no, CONCAT(id, '0', seq) AS own_order_no, created_at + INTERVAL (seq - 1) * 40 MINUTE AS at,
         CASE
