@@ -300,7 +300,7 @@ func TestHelp(t *testing.T) {
 		cmdDoctor: {"doctor"}, cmdFinance: {"payouts", "show"}, cmdOps: {"providers", "list"}, cmdAuditor: {"audit", "list"},
 	}
 	// flags that are no settings
-	own := map[string]int{cmdPackets: 2, cmdKeys: 4, cmdAudit: 5, cmdLedger: 1, cmdRecover: 5, cmdPoolRebuild: 2, cmdDoctor: 1, cmdFinance: 2,
+	own := map[string]int{cmdPackets: 3, cmdKeys: 4, cmdAudit: 5, cmdLedger: 1, cmdRecover: 5, cmdPoolRebuild: 2, cmdDoctor: 1, cmdFinance: 2,
 		cmdOps: 2, cmdAuditor: 10}
 	for command, path := range paths {
 		t.Run(command, func(t *testing.T) {

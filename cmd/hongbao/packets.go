@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -84,18 +86,45 @@ func (t *call) showPacket(ctx context.Context) error {
 }
 
 func packetsClaims() command {
+	user := ""
 	return command{
 		use:   "claims <packet id>",
 		short: "List all claims of a packet",
 		long: `List all claims of a packet, newest first. --json prints all pages as one,
-{"items":[...],"next_cursor":null}, as input of "hongbao verify --claims".`,
+{"items":[...],"next_cursor":null}, as input of "hongbao verify --claims". --user shows the
+claim of one user, with what their app needs while they have to confirm: keep it secret.`,
 		args: packetID.arg, complete: ownPackets, as: callerApp, timeout: 10 * time.Minute,
+		flags: func(flags *pflag.FlagSet) {
+			flags.StringVar(&user, "user", "", "show only the claim of this `user`")
+		},
 		run: func(ctx context.Context, t *call) error {
+			if user != "" {
+				c, err := t.app.Claim(ctx, t.args[0], user)
+				return t.shown(err, func() error { return t.printClaim(c) })
+			}
 			return printList(t, pageFlags{all: true}, func(p client.Page) (*wire.List[wire.Claim], error) {
 				return t.app.ListGrabs(ctx, t.args[0], p)
 			}, claimColumns, claimRow)
 		},
 	}
+}
+
+// printClaim prints the claim of one user.
+func (t *call) printClaim(c *wire.Claim) error {
+	action := ""
+	if c.RecipientAction != nil {
+		action = string(*c.RecipientAction)
+	}
+	facts := [][]any{{"user", c.UserID}, {"share", c.ShareIndex}, {"amount", formatAmount(c.Amount)}, {"claimed", formatTime(c.ClaimedAt)},
+		{"payout", c.Payout.ID}, {"status", c.Payout.Status}, {"recipient can", action}}
+	if c.Confirm != nil {
+		for _, name := range slices.Sorted(maps.Keys(c.Confirm.Parameters)) {
+			facts = append(facts, []any{"confirm " + name, c.Confirm.Parameters[name]})
+		}
+		facts = append(facts, []any{"confirm until", formatTime(c.Confirm.ValidUntil)})
+	}
+	t.printFacts(facts)
+	return nil
 }
 
 func packetsGrab() command {

@@ -272,6 +272,17 @@ func TestPacketsClaims(t *testing.T) {
 	}
 }
 
+func TestPacketsClaimOfUser(t *testing.T) {
+	answers := map[string][]string{"GET /v1/packets/97h0uojo11oljc4bchnk/grabs/bob": {"200 " + claimText("bob", 1,
+		`,"recipient_action":"confirm","confirm":{"parameters":{"package":"abc","appId":"wx1"},"valid_until":"2026-11-29T11:16:25Z"}`)}}
+	code, stdout, stderr, _ := packets(t, answers, "claims", "97h0uojo11oljc4bchnk", "--user", "bob")
+	for _, want := range []string{"recipient can", "confirm appId", "wx1", "confirm package", "abc", "confirm until", "¥2.50"} {
+		if code != exitOK || !strings.Contains(stdout, want) {
+			t.Errorf("exit code %d, want %q\n%s%s", code, want, stdout, stderr)
+		}
+	}
+}
+
 func TestPacketsGrab(t *testing.T) {
 	won := map[string][]string{"POST /v1/packets/97h0uojo11oljc4bchnk/grabs": {"201 " + claimText("bob", 3, "")}}
 	code, stdout, _, c := packets(t, won, "grab", "97h0uojo11oljc4bchnk", "--user", "bob", "--nickname", "B", "--avatar-url", "https://x/y",
