@@ -514,6 +514,7 @@ func (m *matrix) makeRows(failed []string) map[string]matrixRow {
 
 		"getBalances":             read(allStaff, staff+"/balances"),
 		"getBalance":              read(apps, "/v1/balance"),
+		"listAppProviders":        read(apps, "/v1/providers"),
 		"listBalanceMovements":    read(apps, "/v1/balance/movements"),
 		"listAppBalanceMovements": read(allStaff, staff+"/balances/movements?app="+m.app.app.ID),
 		"exportBalanceMovements":  read(allStaff, staff+"/export/balance-movements.csv?app="+m.app.app.ID),

@@ -107,6 +107,6 @@ func typeOf[T any]() reflect.Type { return reflect.TypeFor[T]() }
 // every server.
 func routes() []*route {
 	return slices.Concat(packetRoutes(), claimRoutes(), userRoutes(), campaignRoutes(), staffCampaignRoutes(), overviewRoutes(),
-		payoutRoutes(), refundRoutes(), approvalRoutes(), auditRoutes(), staffPacketRoutes(), providerRoutes(), holdRoutes(), balanceRoutes(),
-		reconciliationRoutes(), closeRoutes(), exportRoutes(), keyRoutes(), platformRoutes(), documentRoutes())
+		payoutRoutes(), refundRoutes(), approvalRoutes(), auditRoutes(), staffPacketRoutes(), providerRoutes(), appProviderRoutes(), holdRoutes(),
+		balanceRoutes(), reconciliationRoutes(), closeRoutes(), exportRoutes(), keyRoutes(), platformRoutes(), documentRoutes())
 }

@@ -85,6 +85,8 @@ var listSchemas = map[reflect.Type]struct{ name, items, cursor string }{
 	typeOf[wire.List[wire.APIKey]]():         {name: "APIKeys"},
 	typeOf[wire.List[wire.TicketKey]]():      {name: "TicketKeyPage"},
 	typeOf[wire.List[wire.Reconciliation]](): {name: "Reconciliations"},
+	typeOf[wire.List[wire.Provider]](): {name: "Providers", items: "Sorted by name.",
+		cursor: "Always null: all providers are on one page."},
 	typeOf[wire.List[wire.PaymentProvider]](): {name: "PaymentProviders", items: "Sorted by name.",
 		cursor: "Always null: all providers are on one page."},
 }

@@ -26,3 +26,8 @@ func (s *Staff) ReleaseProvider(ctx context.Context, name string, r wire.Reason,
 func (s *Staff) decideHold(ctx context.Context, name, action string, r wire.Reason, key []Key) (*wire.PaymentProvider, error) {
 	return decide[wire.PaymentProvider](ctx, s, wire.PathProviders+"/"+segment(name)+"/"+action, r, key)
 }
+
+// ListProviders returns what each payment provider can do: the methods by which a sender can pay, and the limits.
+func (c *Client) ListProviders(ctx context.Context) (*wire.List[wire.Provider], error) {
+	return page[wire.Provider](ctx, c.caller, wire.PathAppProviders, nil, Page{})
+}

@@ -5,6 +5,7 @@ const (
 	PathPackets         = "/v1/packets"
 	PathUsers           = "/v1/users"
 	PathCampaigns       = "/v1/campaigns"
+	PathAppProviders    = "/v1/providers"
 	PathStaffPackets    = "/v1/staff/packets"
 	PathStaffCampaigns  = "/v1/staff/campaigns"
 	PathPayouts         = "/v1/staff/payouts"

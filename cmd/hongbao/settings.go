@@ -49,7 +49,7 @@ const (
 	cmdDevState         = "dev status|stop|reset"
 	cmdPoolStatus       = "pool status"
 	cmdPoolRebuild      = "pool rebuild"
-	cmdPackets          = "packets create|list|show|claims|grab|watch, campaigns"
+	cmdPackets          = "packets create|list|show|claims|grab|watch|limits, campaigns"
 	cmdDoctor           = "doctor"
 	cmdFinance          = "payouts|refunds|approvals|reconcile|close"
 	cmdOps              = "staff, providers list|hold|release, holds, packets list|recall, packets show --staff, campaigns staff"
