@@ -103,11 +103,16 @@ func (a *Campaigns) stageDay(ctx context.Context, c campaign.Campaign, day campa
 		return "", err
 	}
 	over := now.After(day.OpensAt.Add(life))
+	pays := a.Providers.Payouts().Limits()
+	unfit := p.BoundShares(pays.MinPayout, pays.MaxPayout)
 	if n := len(c.Template.Eligible); n != p.EligibleCount { // without the list every user could grab
+		unfit = fmt.Errorf("%d of %d users who may grab are known: %w", n, p.EligibleCount, packet.ErrPoolGone)
+	}
+	if unfit != nil { // until then another provider, or the list, may be restored
 		if over {
 			return campaign.DayMissed, nil
 		}
-		return "", fmt.Errorf("%d of %d users who may grab are known: %w", n, p.EligibleCount, packet.ErrPoolGone)
+		return "", unfit
 	}
 	staged, err := a.Pool.Create(ctx, p, c.Template.Eligible, &day.OpensAt, life, time.Second)
 	switch {

@@ -102,7 +102,11 @@ func (s *Server) createCampaign(ctx context.Context, in *createCampaignIn) (*sto
 			return nil, invalidField("packet.funding.source", faultEnum, "must be merchant: each charge at the provider needs the sender")
 		}
 	}
-	c, existed, err := s.cfg.Store.CreateCampaign(ctx, in.Body.campaign(app.ID, id, campaign.NewSalt(app.Salt, id), in.BodyHash))
+	wanted := in.Body.campaign(app.ID, id, campaign.NewSalt(app.Salt, id), in.BodyHash)
+	if err := s.boundTemplate(ctx, wanted); err != nil {
+		return nil, err
+	}
+	c, existed, err := s.cfg.Store.CreateCampaign(ctx, wanted)
 	switch {
 	case errors.Is(err, campaign.ErrNoDay):
 		return nil, invalidField("ends_on", faultRange, "no day is left until then on which a packet could open")

@@ -83,6 +83,9 @@ func (c *creation) run() (answer, error) {
 		if err := c.chooseMethod(c.charges.Limits(), time.Now()); err != nil {
 			return answer{}, err
 		}
+		if err := c.boundAmounts(); err != nil {
+			return answer{}, err
+		}
 	case err != nil:
 		return answer{}, err
 	case view.Packet.BodyHash != c.packet.BodyHash:
@@ -263,6 +266,7 @@ func (c *creation) fromRow(rec packet.Record) (answer, error) {
 	opensAt := rec.OpensAt
 	c.packet.CreatedAt = rec.CreatedAt // a repeat returns the same time
 	c.packet.ChargeProvider, c.packet.PayoutProvider = rec.ChargeProvider, rec.PayoutProvider
+	c.packet.MinShare, c.packet.MaxShare = rec.MinShare, rec.MaxShare
 	c.packet.ChargeMethod, c.packet.PayWithin, c.packet.SealedPayer = rec.ChargeMethod, rec.PayWithin, rec.SealedPayer
 	c.OpensAt, c.Life = &opensAt, int64(rec.ExpiresAt.Sub(rec.OpensAt).Seconds())
 	a, err := c.stage()

@@ -2,8 +2,12 @@ package api
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
+	"hongbao/internal/campaign"
+	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/wire"
 )
@@ -41,6 +45,48 @@ func renderLimits(l payout.Limits) wire.Provider {
 			MinAmount: wire.NonZero(m.MinAmount), MaxAmount: wire.NonZero(m.MaxAmount)})
 	}
 	return out
+}
+
+// boundAmounts fixes the effective shares of a new packet by its payout provider, and refuses a total that its
+// charge method does not take.
+func (c *creation) boundAmounts() error {
+	pays := c.server.cfg.Providers.Payouts().Limits()
+	if err := c.packet.BoundShares(pays.MinPayout, pays.MaxPayout); err != nil {
+		return refusedTotal("total_amount", err)
+	}
+	m, ok := c.charges.Limits().Method(c.packet.ChargeMethod)
+	switch {
+	case !ok || c.packet.ChargeMethod == "":
+		return nil
+	case c.packet.TotalAmount < m.MinAmount:
+		return invalidField("total_amount", packet.CodeBelowMinimum, fmt.Sprintf("must be at least %d with method %s", m.MinAmount, m.Name))
+	case m.MaxAmount > 0 && c.packet.TotalAmount > m.MaxAmount:
+		return invalidField("total_amount", packet.CodeAboveMaximum, fmt.Sprintf("must be at most %d with method %s", m.MaxAmount, m.Name))
+	}
+	return nil
+}
+
+// refusedTotal is the refusal of a total without shares that the payout provider pays.
+func refusedTotal(field string, err error) error {
+	if f, ok := errors.AsType[*packet.SplitParamError](err); ok {
+		return invalidField(field, f.Code, f.Message)
+	}
+	return err
+}
+
+// boundTemplate refuses a new campaign whose packets no provider would pay. Its packets are bounded one by one,
+// by the provider of their day, so the template stays as requested.
+func (s *Server) boundTemplate(ctx context.Context, c campaign.Campaign) error {
+	pays, p := s.cfg.Providers.Payouts().Limits(), c.Template.Packet
+	fault := p.BoundShares(pays.MinPayout, pays.MaxPayout)
+	if fault == nil {
+		return nil
+	}
+	_, err := s.cfg.Store.Campaign(ctx, c.ID)
+	if errors.Is(err, packet.ErrNotFound) {
+		return refusedTotal("packet.total_amount", fault)
+	}
+	return err // nil: a repeat returns the first answer
 }
 
 func appProviderRoutes() []*route {

@@ -51,8 +51,8 @@ type Packet struct {
 	TotalAmount     money.Fen         `json:"total_amount" doc:"The amount that the sender pays." example:"10000"`
 	ShareCount      int               `json:"share_count" minimum:"1" maximum:"1000000" doc:"The number of shares." example:"10"`
 	Split           Split             `json:"split" doc:"How it is split; see docs/fairness.md."`
-	MinShare        money.Fen         `json:"min_share" doc:"The smallest share in fen." example:"1"`
-	MaxShare        *money.Fen        `json:"max_share" doc:"The largest share in fen; null: no limit."`
+	MinShare        money.Fen         `json:"min_share" doc:"The smallest share in fen: as requested, or the smallest payout of the provider if that is larger." example:"1"`
+	MaxShare        *money.Fen        `json:"max_share" doc:"The largest share in fen: as requested, or the largest payout of the provider if that is smaller; null: no limit."`
 	Greeting        string            `json:"greeting" doc:"As in the request." example:"恭喜发财"`
 	GroupID         *string           `json:"group_id" doc:"As in the request."`
 	Metadata        map[string]string `json:"metadata" doc:"As in the request."`
@@ -94,7 +94,7 @@ type WorkflowRef struct {
 // parsed form.
 type CreatePacket struct {
 	SenderID         string            `json:"sender_id" doc:"The user who is charged: 1 to 64 bytes of UTF-8 without control characters." example:"u1" minLength:"1" maxLength:"64"`
-	TotalAmount      money.Fen         `json:"total_amount" doc:"In fen, from share_count * min_share to share_count * max_share." example:"10000" fen:"positive"`
+	TotalAmount      money.Fen         `json:"total_amount" doc:"In fen, from share_count * min_share to share_count * max_share, and within the limits of GET /v1/providers." example:"10000" fen:"positive"`
 	ShareCount       int               `json:"share_count" minimum:"1" maximum:"1000000" example:"10" doc:"The number of shares."`
 	Split            Split             `json:"split,omitempty" doc:"How it is split; random by default." orNull:"true"`
 	MinShare         money.Fen         `json:"min_share,omitempty" doc:"The smallest share in fen, 1 by default." fen:"positive" orNull:"true"`

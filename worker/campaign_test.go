@@ -15,6 +15,7 @@ import (
 	"hongbao/activities"
 	"hongbao/internal/campaign"
 	"hongbao/internal/devstack/stacktest"
+	"hongbao/internal/money"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/test/wait"
@@ -32,9 +33,11 @@ func (r *rig) campaignSteps() *activities.Campaigns {
 }
 
 // makeCampaignPackets is one step of a run.
-func (r *rig) makeCampaignPackets(id string) error {
+func (r *rig) makeCampaignPackets(id string) error { return runCampaignSteps(r.campaignSteps(), id) }
+
+func runCampaignSteps(steps *activities.Campaigns, id string) error {
 	var suite testsuite.WorkflowTestSuite
-	env, steps := suite.NewTestActivityEnvironment(), r.campaignSteps()
+	env := suite.NewTestActivityEnvironment()
 	env.RegisterActivity(steps)
 	_, err := env.ExecuteActivity(steps.MakeCampaignPackets, id)
 	return err
@@ -356,6 +359,55 @@ func TestCampaignWithoutItsGuests(t *testing.T) {
 		t.Error(err)
 	}
 	if day := r.days(t, c, 1)[0]; day.Status != campaign.DayMissed {
+		t.Errorf("%+v", day)
+	}
+}
+
+// bounded is a provider that pays from least to most fen.
+type bounded struct {
+	payout.Provider
+	least, most money.Fen
+}
+
+func (b bounded) Limits() payout.Limits {
+	l := b.Provider.Limits()
+	l.MinPayout, l.MaxPayout = b.least, b.most
+	return l
+}
+
+// TestCampaignDayWithinTheLimits: the packet of a day has the bounds of the provider of that day. A day that no
+// provider would pay waits for another one until it is missed.
+func TestCampaignDayWithinTheLimits(t *testing.T) {
+	t.Parallel()
+	temporal, ns := stacktest.Temporal(t)
+	r := newParts(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), temporal, ns)
+	c := r.campaign(t, "ingrid", 5*time.Minute, nil)
+	steps := r.campaignSteps()
+	steps.Providers = payout.OnlyProvider(bounded{r.provider, 101, 0})
+	if err := runCampaignSteps(steps, c.ID); err == nil {
+		t.Fatal("the packet is made")
+	}
+	if _, err := r.pool.View(t.Context(), c.PacketID(c.NextDay)); !errors.Is(err, packet.ErrNotFound) {
+		t.Errorf("%v", err)
+	}
+	steps.Providers = payout.OnlyProvider(bounded{r.provider, 90, 200})
+	if err := runCampaignSteps(steps, c.ID); err == nil { // no worker writes its row
+		t.Fatal("the day is decided")
+	}
+	view, err := r.pool.View(t.Context(), c.PacketID(c.NextDay))
+	if p := view.Packet; err != nil || p.MinShare != 90 || p.MaxShare != 200 {
+		t.Errorf("%+v, %v", view, err)
+	}
+	late := r.campaign(t, "jonas", 5*time.Minute, nil)
+	steps.Providers = payout.OnlyProvider(bounded{r.provider, 0, 99})
+	if err := runCampaignSteps(steps, late.ID); err == nil {
+		t.Fatal("the packet is made")
+	}
+	exec(t, r.sql(t), 1, "UPDATE campaign_days SET opens_at = opens_at - INTERVAL 1 DAY WHERE campaign_id = ?", late.ID)
+	if err := runCampaignSteps(steps, late.ID); err != nil {
+		t.Error(err)
+	}
+	if day := r.days(t, late, 1)[0]; day.Status != campaign.DayMissed {
 		t.Errorf("%+v", day)
 	}
 }

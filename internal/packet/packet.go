@@ -4,6 +4,7 @@
 package packet
 
 import (
+	"fmt"
 	"time"
 
 	"hongbao/internal/money"
@@ -99,6 +100,28 @@ func (p Packet) PayUntil() time.Time {
 // SplitParams returns the parameters of Split for the packet.
 func (p Packet) SplitParams() SplitParams {
 	return SplitParams{PacketID: p.ID, Mode: p.Split, Total: p.TotalAmount, Count: p.ShareCount, Min: p.MinShare, Max: p.MaxShare}
+}
+
+// BoundShares narrows MinShare and MaxShare of a packet with valid parameters to what its payout
+// provider pays: from least to most fen, 0 being no bound. Error: a *SplitParamError about total_amount
+// when no such shares exist; then the packet is unchanged.
+func (p *Packet) BoundShares(least, most money.Fen) error {
+	bounded := p.SplitParams()
+	bounded.Min = max(bounded.Min, least)
+	if most > 0 && (bounded.Max == 0 || bounded.Max > most) {
+		bounded.Max = most
+	}
+	switch fault := bounded.totalFault(); {
+	case fault == nil:
+		p.MinShare, p.MaxShare = bounded.Min, bounded.Max
+		return nil
+	case fault.Code == CodeTotalTooSmall:
+		fault.Code, fault.Message = CodeBelowMinimum, fmt.Sprintf("must be at least share_count times %d, the provider's smallest payout", least)
+		return fault
+	default:
+		fault.Code, fault.Message = CodeAboveMaximum, fmt.Sprintf("must be at most share_count times %d, the provider's largest payout", most)
+		return fault
+	}
 }
 
 // expired reports whether the packet has expired.

@@ -65,6 +65,8 @@ const (
 	CodeTotalTooSmall = "total_too_small" // the total cannot give every share the minimum
 	CodeTotalTooLarge = "total_too_large" // the total does not fit into the shares under the cap
 	CodeBadPacketID   = "bad_packet_id"   // not the form of a packet id
+	CodeBelowMinimum  = "below_minimum"   // the total cannot give every share the payout provider's minimum
+	CodeAboveMaximum  = "above_maximum"   // the total does not fit into shares of the payout provider's maximum
 )
 
 // SplitParamError is one fault of one field. Field is the field's name in the
