@@ -104,7 +104,8 @@ func TestEffectiveShares(t *testing.T) {
 		}
 	}
 	daily := campaignBody()
-	if r := h.postCampaign(h.app, "c", daily); r.status != http.StatusCreated || !strings.Contains(string(r.body), `"min_share":1,"max_share":null`) {
+	if r := h.postCampaign(h.app, "c", daily); r.status != http.StatusCreated ||
+		!strings.Contains(string(r.body), `"min_share":1,"max_share":null`) {
 		t.Errorf("%s", r)
 	}
 	h.defaults(withSecond(payout.Limits{RefundWindow: 365 * 24 * time.Hour, MinPayout: 101}))

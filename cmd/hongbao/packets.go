@@ -33,7 +33,8 @@ and HONGBAO_OPS_KEY. "hongbao staff packets" has the same commands.
 
 Write amounts in fen (100 fen = ¥1); tables show yuan. --json prints the API's response
 instead of tables, also of a refusal.`,
-		sub: []command{packetsCreate(), packetsShow(), packetsClaims(), packetsGrab(), packetsWatch(), packetsLimits(), packetsList(), packetsRecall()},
+		sub: []command{packetsCreate(), packetsShow(), packetsClaims(), packetsGrab(), packetsWatch(), packetsLimits(), packetsList(),
+			packetsRecall()},
 	}
 }
 
