@@ -290,7 +290,8 @@ func TestRedisConfig(t *testing.T) {
 // TestHelp compares what --help says with the table.
 func TestHelp(t *testing.T) {
 	paths := map[string][]string{
-		cmdAPI: {"api"}, cmdWorker: {"worker"}, cmdProvider: {"provider"}, cmdMigrate: {"migrate", "up"},
+		cmdAPI: {"api"}, cmdWorker: {"worker"}, cmdProvider: {"provider"}, cmdProviderTest: {"provider", "test"},
+		cmdMigrate:    {"migrate", "up"},
 		cmdAppsCreate: {"apps", "create"}, cmdAppsList: {"apps", "list"}, cmdKeysDirectCreate: {"keys", "direct", "create"},
 		cmdKeysToken:  {"keys", "token"},
 		cmdKeysEnsure: {"keys", "ensure"}, cmdKeysDirectList: {"keys", "direct", "list"}, cmdKeys: {"keys", "list"},
@@ -300,7 +301,8 @@ func TestHelp(t *testing.T) {
 		cmdDoctor: {"doctor"}, cmdFinance: {"payouts", "show"}, cmdOps: {"providers", "list"}, cmdAuditor: {"audit", "list"},
 	}
 	// flags that are no settings
-	own := map[string]int{cmdPackets: 3, cmdKeys: 4, cmdAudit: 5, cmdLedger: 1, cmdRecover: 5, cmdPoolRebuild: 2, cmdDoctor: 1, cmdFinance: 2,
+	own := map[string]int{cmdPackets: 3, cmdKeys: 4, cmdAudit: 5, cmdLedger: 1, cmdRecover: 5, cmdPoolRebuild: 2,
+		cmdDoctor: 1, cmdProviderTest: 1, cmdFinance: 2,
 		cmdOps: 2, cmdAuditor: 10}
 	for command, path := range paths {
 		t.Run(command, func(t *testing.T) {

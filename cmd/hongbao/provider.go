@@ -8,7 +8,8 @@ import (
 )
 
 func providerCommand() command {
-	return command{use: "provider", short: "Serve the sandbox payment provider", as: local(cmdProvider), run: runProvider}
+	return command{use: "provider", short: "Serve the sandbox payment provider; test a provider", as: local(cmdProvider), run: runProvider,
+		sub: []command{providerCheckCommand()}}
 }
 
 // runProvider serves until ctx ends.

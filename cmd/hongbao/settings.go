@@ -33,6 +33,7 @@ const (
 	cmdAPI              = "api"
 	cmdWorker           = "worker"
 	cmdProvider         = "provider"
+	cmdProviderTest     = "provider test"
 	cmdMigrate          = "migrate"
 	cmdLedger           = "ledger verify"
 	cmdRecover          = "recover"
@@ -57,15 +58,15 @@ const (
 )
 
 // secretCommands are the commands that use the installation's own secrets.
-var secretCommands = []string{cmdAPI, cmdWorker, cmdProvider, cmdDoctor, cmdMigrate, cmdLedger, cmdRecover, cmdAudit, cmdAppsCreate,
-	cmdAppsList,
+var secretCommands = []string{cmdAPI, cmdWorker, cmdProvider, cmdProviderTest, cmdDoctor, cmdMigrate, cmdLedger, cmdRecover, cmdAudit,
+	cmdAppsCreate, cmdAppsList,
 	cmdKeysDirectCreate, cmdKeysDirectList, cmdKeysEnsure, cmdPoolStatus, cmdPoolRebuild}
 
 // redisCommands are the commands that connect to Redis.
 var redisCommands = []string{cmdAPI, cmdWorker, cmdRecover, cmdPoolStatus, cmdPoolRebuild, cmdDoctor}
 
 // providerCommands are the commands that call the payment providers.
-var providerCommands = []string{cmdAPI, cmdWorker, cmdRecover, cmdDoctor}
+var providerCommands = []string{cmdAPI, cmdWorker, cmdRecover, cmdDoctor, cmdProviderTest}
 
 // temporalCommands are the commands that connect to Temporal.
 var temporalCommands = []string{cmdAPI, cmdWorker, cmdRecover, cmdPoolRebuild, cmdDoctor}

@@ -45,8 +45,9 @@ var layers = map[string][]string{
 	"store/report":              {"campaign", "failpoint", "money", "fence", "packet", "payout", "staff", "access", "observe", "store/mysql"},
 	"store":                     {"campaign", "failpoint", "money", "fence", "packet", "payout", "staff", "access", "store/mysql"},
 	"provider":                  {"money", "packet", "payout", "observe"},
-	"provider/providertest":     {"money", "payout"}, // knows adapters only by their interface
-	"provider/sandbox":          {},                  // another company's system: it shares no code with us
+	"provider/providercheck":    {"packet", "payout"},
+	"provider/providertest":     {"money", "payout", "provider/providercheck"}, // knows adapters only by their interface
+	"provider/sandbox":          {},                                            // another company's system: it shares no code with us
 	"provider/wechat":           {"money", "payout", "observe"},
 	"provider/wechat/simulator": {}, // another company's system
 	"api":                       {"campaign", "money", "packet", "payout", "staff", "access", "ticket", "observe", "health", "wire"},

@@ -13,6 +13,7 @@ import (
 
 	"hongbao/internal/money"
 	"hongbao/internal/payout"
+	"hongbao/internal/provider/providercheck"
 )
 
 // verdict is the result of a case.
@@ -42,7 +43,7 @@ func cases() []testCase {
 	return slices.Concat(orderCases(), payerCases(), troubleCases(), answerCases(), notificationCases(), statementCases())
 }
 
-// Run tests an adapter: one subtest per case, and a table at the end.
+// Run tests an adapter: one subtest per case, those of providercheck, and a table at the end.
 func Run(t *testing.T, cfg Config) {
 	var results []result
 	for _, c := range cases() {
@@ -54,9 +55,19 @@ func Run(t *testing.T, cfg Config) {
 			results = append(results, r)
 		})
 	}
+	t.Run("harmless checks", func(t *testing.T) { harmless(t, cfg.Harness) })
 	t.Log(table(cfg.Harness.Adapter().Name(), results))
 	for _, s := range disagreement(cfg, results) {
 		t.Error(s)
+	}
+}
+
+// harmless runs the checks of "hongbao provider test".
+func harmless(t *testing.T, h Harness) {
+	for _, r := range providercheck.Run(t.Context(), h.Adapter(), h.Upstream(), time.Now) {
+		if r.Verdict == providercheck.Failed {
+			t.Errorf("%s: %s", r.Case, r.Why)
+		}
 	}
 }
 
