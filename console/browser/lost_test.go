@@ -152,12 +152,12 @@ func TestLostAnswerOfThePlatformAway(t *testing.T) {
 
 	// A repeated hold does not release the provider.
 	b.open("/")
-	b.click("#hold summary")
-	b.fill("#hold textarea", "bank is down")
+	b.click("#hold-sandbox summary")
+	b.fill("#hold-sandbox textarea", "bank is down")
 	l.lose.Store(true)
-	b.follow("#hold button")
+	b.follow("#hold-sandbox button")
 	l.lose.Store(false)
-	if text := b.value("#hold textarea"); text != "" {
+	if text := b.value("#hold-sandbox textarea"); text != "" {
 		t.Errorf("the form that releases has %q in it", text)
 	}
 	b.sendAgain()

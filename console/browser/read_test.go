@@ -229,9 +229,9 @@ func TestProviderSwitch(t *testing.T) {
 	t.Parallel()
 	h := newTestbed(t, nil)
 	b := h.signIn(h.ops, "zh-CN")
-	b.click("#hold summary")
-	b.fill("details textarea", "对账不平")
-	b.follow("details button")
+	b.click("#hold-sandbox summary")
+	b.fill("#hold-sandbox textarea", "对账不平")
+	b.follow("#hold-sandbox button")
 	b.has(".note.good", "渠道已暂停")
 	b.has("#live", "已暂停", h.ops.Key.Owner, "对账不平")
 	state, err := h.Store.ProviderState(t.Context(), "sandbox")
@@ -239,8 +239,8 @@ func TestProviderSwitch(t *testing.T) {
 	if state.Hold == nil || state.Hold.Reason != "对账不平" {
 		t.Errorf("%+v", state)
 	}
-	b.fill("details textarea", "已查明")
-	b.follow("details button")
+	b.fill("#hold-sandbox textarea", "已查明")
+	b.follow("#hold-sandbox button")
 	b.has(".note.good", "渠道已恢复")
 }
 

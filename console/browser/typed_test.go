@@ -82,9 +82,9 @@ func TestTypedIsKept(t *testing.T) {
 	b.has("#refused", "The date")
 
 	b.open("/")
-	b.click("#hold summary")
-	b.fill("#hold textarea", odd)
-	b.kept("#hold form", b.follow("#hold button"))
+	b.click("#hold-sandbox summary")
+	b.fill("#hold-sandbox textarea", odd)
+	b.kept("#hold-sandbox form", b.follow("#hold-sandbox button"))
 }
 
 // TestTypedAboutWhatMoved: input for a payment that has changed since is shown below the page.
