@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"hongbao/internal/devstack/stacktest"
 	"hongbao/internal/failpoint"
 	"hongbao/test/wait"
 )
@@ -138,7 +139,7 @@ func (c *crashes) together(t *testing.T, steps []failpoint.Step) {
 
 func startCrashes(t *testing.T) *crashes {
 	t.Helper()
-	home, err := os.MkdirTemp("", "hongbao-crash-")
+	home, err := stacktest.MkdirTemp("hongbao-crash-")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,7 @@ import (
 
 	"hongbao/client"
 	"hongbao/internal/devstack"
+	"hongbao/internal/devstack/stacktest"
 	"hongbao/test/wait"
 	"hongbao/wire"
 )
@@ -64,7 +65,7 @@ func TestMain(m *testing.M) {
 }
 
 func startShared() error {
-	home, err := os.MkdirTemp("", "hongbao-e2e-")
+	home, err := stacktest.MkdirTemp("hongbao-e2e-")
 	if err != nil {
 		return err
 	}

@@ -304,11 +304,17 @@ const dirPrefix = "hongbao-test-"
 // newDir makes a folder that belongs to this process.
 func newDir() (string, error) {
 	sweep.Do(removeOrphans)
+	return MkdirTemp(dirPrefix + strconv.Itoa(os.Getpid()) + "-")
+}
+
+// MkdirTemp makes a folder as os.MkdirTemp does, in memory if there is room and not OnDisk. The
+// caller deletes it.
+func MkdirTemp(prefix string) (string, error) {
 	base := os.TempDir()
 	if !onDisk && hasRoom(memoryDir) {
 		base = memoryDir
 	}
-	return os.MkdirTemp(base, dirPrefix+strconv.Itoa(os.Getpid())+"-")
+	return os.MkdirTemp(base, prefix)
 }
 
 // memoryDir is a file system in memory, where Redis and Temporal wait for no disk.
