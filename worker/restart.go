@@ -9,7 +9,6 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
-	"go.temporal.io/sdk/client"
 
 	"hongbao/internal/packet"
 	"hongbao/internal/reconcile/watch"
@@ -20,33 +19,13 @@ import (
 // terminated, cancelled or deleted the last one, which StartPacket treats as done. It reports
 // whether it started a run.
 func (s *Starter) RestartPacket(ctx context.Context, p packet.Packet) (bool, error) {
-	return s.restart(ctx, s.packetStart(p), workflows.PacketWorkflow, s.packetInput(p))
+	return s.start(ctx, again, s.packetStart(p), workflows.PacketWorkflow, s.packetInput(p))
 }
 
 // RestartPayout does the same for a claim. app may be empty.
 func (s *Starter) RestartPayout(ctx context.Context, c packet.Claim, app string) (bool, error) {
 	options, in := s.payoutStart(c, app)
-	return s.restart(ctx, options, workflows.PayoutWorkflow, in)
-}
-
-// restart starts a new run of a workflow id unless one is open (ALLOW_DUPLICATE + FAIL). Any
-// start may be repeated (rule R3): the new run reads the row.
-func (s *Starter) restart(ctx context.Context, o client.StartWorkflowOptions, name string, in any) (bool, error) {
-	o.TaskQueue = workflows.TaskQueue
-	o.WorkflowIDReusePolicy = enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE
-	o.WorkflowIDConflictPolicy = enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL
-	o.WorkflowExecutionErrorWhenAlreadyStarted = true
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
-	_, err := s.client.ExecuteWorkflow(ctx, o, name, in)
-	var started *serviceerror.WorkflowExecutionAlreadyStarted
-	switch {
-	case err == nil:
-		return true, nil
-	case errors.As(err, &started):
-		return false, nil
-	}
-	return false, fmt.Errorf("start %s: %w", o.ID, err)
+	return s.start(ctx, again, options, workflows.PayoutWorkflow, in)
 }
 
 // Latest returns the state of the latest run of a workflow id; an unknown one is not open.

@@ -42,7 +42,7 @@ func (s *Starter) LinkedTo(console string) *Starter {
 // StartPacket starts the workflow of a staged packet. It is idempotent; nil means that Temporal
 // has answered (rule R3).
 func (s *Starter) StartPacket(ctx context.Context, p packet.Packet) error {
-	_, err := s.startOnce(ctx, s.packetStart(p), workflows.PacketWorkflow, s.packetInput(p))
+	_, err := s.start(ctx, once, s.packetStart(p), workflows.PacketWorkflow, s.packetInput(p))
 	return err
 }
 
@@ -66,7 +66,7 @@ func (s *Starter) packetStart(p packet.Packet) client.StartWorkflowOptions {
 // the user's workflow exists, which may be that of another claim.
 func (s *Starter) StartPayout(ctx context.Context, c packet.Claim, app string) (started bool, err error) {
 	options, in := s.payoutStart(c, app)
-	return s.startOnce(observe.WithTraceparent(ctx, c.Trace), options, workflows.PayoutWorkflow, in)
+	return s.start(observe.WithTraceparent(ctx, c.Trace), once, options, workflows.PayoutWorkflow, in)
 }
 
 func (s *Starter) payoutStart(c packet.Claim, app string) (client.StartWorkflowOptions, workflows.PayoutInput) {
@@ -86,12 +86,18 @@ func (s *Starter) payoutStart(c packet.Claim, app string) (client.StartWorkflowO
 	}, in
 }
 
-// startOnce starts a workflow unless its id is open or was ever used (REJECT_DUPLICATE + FAIL), and
-// reports whether it started one. After Temporal's retention it starts a new run, which reads the row
-// and ends: it saves runs, it is no lock.
-func (s *Starter) startOnce(ctx context.Context, o client.StartWorkflowOptions, name string, in any) (bool, error) {
+// When a workflow id that is not open may be used. once saves runs and is no lock: after Temporal's retention it
+// starts a new run, which reads the row and ends. Any start may be repeated (rule R3): the run reads the row.
+const (
+	once  = enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE // it was never used
+	again = enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE
+)
+
+// start starts a workflow unless its id is open, or was used and may not be, and reports whether it started one.
+func (s *Starter) start(ctx context.Context, reuse enumspb.WorkflowIdReusePolicy, o client.StartWorkflowOptions, name string, in any,
+) (bool, error) {
 	o.TaskQueue = workflows.TaskQueue
-	o.WorkflowIDReusePolicy = enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE
+	o.WorkflowIDReusePolicy = reuse
 	o.WorkflowIDConflictPolicy = enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL
 	o.WorkflowExecutionErrorWhenAlreadyStarted = true
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
@@ -121,27 +127,17 @@ func (s *Starter) Run(ctx context.Context, p payout.Payment) (bool, error) {
 	case p.Kind == payout.KindRefund:
 		name, in = workflows.RefundWorkflow, workflows.RefundInput{PaymentID: p.ID, PacketID: p.PacketID, Console: s.console}
 	}
-	startCtx, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
-	_, err := s.client.ExecuteWorkflow(startCtx, client.StartWorkflowOptions{
-		ID:                                       id,
-		TaskQueue:                                workflows.TaskQueue,
-		WorkflowIDReusePolicy:                    enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
-		WorkflowIDConflictPolicy:                 enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
-		WorkflowExecutionErrorWhenAlreadyStarted: true,
-		StaticSummary:                            workflows.PaymentSummary(p),
-		StaticDetails:                            workflows.PaymentDetails(p.ID, s.console),
+	started, err := s.start(ctx, again, client.StartWorkflowOptions{
+		ID:            id,
+		StaticSummary: workflows.PaymentSummary(p),
+		StaticDetails: workflows.PaymentDetails(p.ID, s.console),
 		TypedSearchAttributes: temporal.NewSearchAttributes(workflows.AttrApp.ValueSet(p.App), workflows.AttrPacketID.ValueSet(p.PacketID),
 			workflows.AttrUserID.ValueSet(p.UserID), workflows.AttrProvider.ValueSet(p.Provider)),
 	}, name, in)
-	var started *serviceerror.WorkflowExecutionAlreadyStarted
-	switch {
-	case err == nil:
-		return true, nil
-	case errors.As(err, &started):
-		return false, s.signal(ctx, id, workflows.SignalWake, nil)
+	if err != nil || started {
+		return started, err
 	}
-	return false, fmt.Errorf("start %s: %w", id, err)
+	return false, s.signal(ctx, id, workflows.SignalWake, nil)
 }
 
 // SignalClose sends a packet's workflow the reason to close. A missing workflow is no error.
