@@ -30,6 +30,30 @@ func (r *Recorder) Trace(_ context.Context, _ time.Time, fc func() (string, int6
 // Explain fails when a statement reads a table from end to end.
 func Explain(t *testing.T, raw *sql.DB, text string) {
 	t.Helper()
+	plan(t, raw, text, func(cell func(name string) string) {
+		if cell("table") == "" {
+			return // "impossible where", "no matching row": nothing is read
+		}
+		full := cell("type") == "index" && !strings.Contains(text, " LIMIT ")
+		if cell("type") == "ALL" || full || cell("key") == "" {
+			t.Errorf("reads %s from end to end (%s, key %q): %s", cell("table"), cell("type"), cell("key"), text)
+		}
+	})
+}
+
+// SortFree fails when a statement sorts more than a page.
+func SortFree(t *testing.T, raw *sql.DB, text string) {
+	t.Helper()
+	plan(t, raw, text, func(cell func(name string) string) {
+		if extra := cell("Extra"); strings.Contains(extra, "filesort") || strings.Contains(extra, "temporary") {
+			t.Errorf("%s: %s", extra, text)
+		}
+	})
+}
+
+// plan calls see with each row of the plan of a statement.
+func plan(t *testing.T, raw *sql.DB, text string, see func(cell func(name string) string)) {
+	t.Helper()
 	rows, err := raw.QueryContext(t.Context(), "EXPLAIN "+text)
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
@@ -44,36 +68,7 @@ func Explain(t *testing.T, raw *sql.DB, text string) {
 			into[i] = &cells[i]
 		}
 		Must(t, rows.Scan(into...))
-		cell := func(name string) string { return cells[slices.Index(columns, name)].String }
-		if cell("table") == "" {
-			continue // "impossible where", "no matching row": nothing is read
-		}
-		full := cell("type") == "index" && !strings.Contains(text, " LIMIT ")
-		if cell("type") == "ALL" || full || cell("key") == "" {
-			t.Errorf("reads %s from end to end (%s, key %q): %s", cell("table"), cell("type"), cell("key"), text)
-		}
-	}
-	Must(t, rows.Err())
-}
-
-// SortFree fails when a statement sorts more than a page.
-func SortFree(t *testing.T, raw *sql.DB, text string) {
-	t.Helper()
-	rows, err := raw.QueryContext(t.Context(), "EXPLAIN "+text)
-	Must(t, err)
-	defer rows.Close()
-	columns, err := rows.Columns()
-	Must(t, err)
-	for rows.Next() {
-		cells := make([]sql.NullString, len(columns))
-		into := make([]any, len(columns))
-		for i := range cells {
-			into[i] = &cells[i]
-		}
-		Must(t, rows.Scan(into...))
-		if extra := cells[slices.Index(columns, "Extra")].String; strings.Contains(extra, "filesort") || strings.Contains(extra, "temporary") {
-			t.Errorf("%s: %s", extra, text)
-		}
+		see(func(name string) string { return cells[slices.Index(columns, name)].String })
 	}
 	Must(t, rows.Err())
 }
