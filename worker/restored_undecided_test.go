@@ -2,7 +2,6 @@ package worker_test
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -46,25 +45,16 @@ func TestR13_R9UnresolvedShareHoldsPool(t *testing.T) {
 	r.awaitRebuilt(t, 0)
 	r.sameAgain(t, early)
 	for _, user := range []string{"second", "third"} {
-		if g, err := r.pool.Grab(t.Context(), p.ID, user, packet.Profile{}); !errors.Is(err, packet.ErrUnavailable) {
-			t.Errorf("%s gets %v of share %d, although its owner is undecided", user, g.Result, g.Claim.ShareIndex)
+		if g, err := r.pool.Grab(t.Context(), p.ID, user, packet.Profile{}); err != nil || g.Result != packet.GrabExpired {
+			t.Errorf("%s gets %v of share %d, although its owner is undecided: %v", user, g.Result, g.Claim.ShareIndex, err)
 		}
 	}
 	r.paid(t, other, "third")
-
-	// After the decision the shares can be grabbed again, by itself, though nothing was lost
-	// since.
-	r.releases(t, payout.HoldPacket, p.ID)
-	var third packet.GrabAnswer
-	wait.Until(t, "grabbed again", func() bool {
-		var err error
-		third, err = r.pool.Grab(t.Context(), p.ID, "third", packet.Profile{})
-		return !errors.Is(err, packet.ErrUnavailable)
-	})
-	if third.Result != packet.GrabWon {
-		t.Fatalf("%+v", third)
+	if rec := must(r.store.Packet(t.Context(), p.ID))(t); rec.Stored != packet.StatusOpen {
+		t.Errorf("the held packet is %s", rec.Stored)
 	}
-	r.sameAgain(t, early, third.Claim)
+	r.releases(t, payout.HoldPacket, p.ID) // after the decision it ends by itself
+	r.awaitStatus(t, p.ID, packet.StatusClosed)
 }
 
 // cleared are pools that report when a lane is cleared.

@@ -39,10 +39,8 @@ type PoolView struct {
 	KeptCount int
 	// BestShare is the share of the luckiest claim so far (Luckier); nil before the first claim.
 	BestShare *int
-	// Withheld: no further shares are assigned (RebuildInput).
-	Withheld bool
-	Reason   CloseReason // while closing
-	Failure  *Failure    // of a rejected packet
+	Reason    CloseReason // while closing
+	Failure   *Failure    // of a rejected packet
 	// Action is the sealed client data with which the sender pays; empty: none, or it was withdrawn.
 	Action []byte
 	// First is nil until the create request was answered for the first time.

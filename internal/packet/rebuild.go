@@ -7,7 +7,7 @@ import (
 )
 
 // RebuildInput is what MySQL has of a packet whose pool has to be rebuilt (rule R9). Counts and
-// best share are also set while more can be claimed.
+// best share are also set while more can be claimed. An open packet that a recovery holds is closing.
 type RebuildInput struct {
 	Record
 	BestAmount    money.Fen // of BestShare
@@ -15,9 +15,6 @@ type RebuildInput struct {
 	// ShareConflicts are the claims that cannot be recorded (rule R10). Their users keep the
 	// acknowledged answer, and have none of the shares.
 	ShareConflicts []Claim
-	// Withheld: no unclaimed share is assigned. Recovery left the packet to staff (rule R13), and
-	// until their decision the owners of the shares are not known.
-	Withheld bool
 }
 
 // Share is a share as stored in MySQL.

@@ -30,8 +30,8 @@ const (
 	BreakOutcomeUnknown BreakKind = "outcome_unknown"
 	// BreakShareConflict: a claim of the pool cannot be recorded (rule R10).
 	BreakShareConflict BreakKind = "share_conflict"
-	// BreakRestored: recovery could not decide about a packet after a restore of MySQL. Sends,
-	// closing and decisions of the packet wait until staff have resolved it (rule R13).
+	// BreakRestored: a recovery could not decide about a packet after a restore of MySQL. HoldRecovery
+	// holds the packet.
 	BreakRestored BreakKind = "restored"
 	// BreakPoolLost: Redis lost acknowledged grabs, and their users are not known (rule R9).
 	BreakPoolLost BreakKind = "pool_lost"

@@ -16,9 +16,8 @@ var (
 	ErrUnavailable = fmt.Errorf("redis %w", packet.ErrUnavailable)
 	// ErrOverloaded: too many grabs wait in the lane; nothing was taken. It is an ErrUnavailable.
 	ErrOverloaded = fmt.Errorf("too many grabs waiting: %w", ErrUnavailable)
-	// ErrInconsistent: counters and shares of a packet disagree, or a rebuild withholds it (see
-	// Restore); nothing was taken. It is an ErrUnavailable.
-	ErrInconsistent = fmt.Errorf("counters and shares of the packet disagree, or it is withheld: %w", ErrUnavailable)
+	// ErrInconsistent: counters and shares of a packet disagree; nothing was taken. It is an ErrUnavailable.
+	ErrInconsistent = fmt.Errorf("counters and shares of the packet disagree: %w", ErrUnavailable)
 	// ErrReplicas: the master has the write, but fewer replicas have it than configured. It is an
 	// ErrUnavailable: a repeated call succeeds once enough have it.
 	ErrReplicas = fmt.Errorf("too few replicas have the write: %w", ErrUnavailable)

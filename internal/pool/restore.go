@@ -98,11 +98,9 @@ func (p *Pool) clear(ctx context.Context, lane int, epoch int64, keys []string) 
 
 // Restore replaces the pool of a packet by one made from its rows, while the fence of its
 // lane is closed in the given epoch (R9). The state is funding, open or closing, as in the
-// row. Of a withheld packet the free shares are left out: a grab that would win finds
-// counters and shares in disagreement, and is unavailable. An open packet whose guest list
-// is lost is closed unopened, and its workflow follows as after a recall. after returns the
-// shares after an index, in order, in batches, and none at the end; -1 is before all. Memory
-// does not grow with the packet.
+// row. An open packet whose guest list is lost is closed unopened, and its workflow follows as
+// after a recall. after returns the shares after an index, in order, in batches, and none at
+// the end; -1 is before all. Memory does not grow with the packet.
 //
 // Errors: ErrFenced, ErrUnavailable, ErrTorn when the shares differ from the row's counts,
 // and errors of after. After an error the call has to be repeated.
@@ -227,7 +225,7 @@ func (f *packetRestore) writeShares(ctx context.Context, shares []packet.Share) 
 		members = append(members, 0, memberPrefix(f.packet.App, c.UserID)+memberSuffix(c.ClaimedAt.UnixMilli(), c.PacketID))
 		order = append(order, c.UserID)
 	}
-	if len(free) > 0 && f.packet.Stored == packet.StatusOpen && !f.packet.Withheld { // a closing packet needs no free shares
+	if len(free) > 0 && f.packet.Stored == packet.StatusOpen { // a closing packet needs no free shares
 		if err := f.write(ctx, f.keys.shares, kindString, packet.ShareLen*(f.packet.ClaimedCount+f.free), []any{free}); err != nil {
 			return err
 		}
@@ -323,9 +321,6 @@ func packetFields(r packet.RebuildInput) ([]any, error) {
 	}
 	if r.OneWin {
 		fields = append(fields, "wins_until", r.ExpiresAt.Add(packet.WinsKept).UnixMilli())
-	}
-	if r.Withheld && state == packet.PoolOpen {
-		fields = append(fields, "withheld", "1")
 	}
 	return withFirst(fields, r.First)
 }

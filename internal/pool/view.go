@@ -162,7 +162,6 @@ func (h *packetHash) view(id string) (packet.PoolView, error) {
 		v.KeptCount = int(h.int("kept"))
 	}
 	v.Packet.CreatedAt, v.Packet.OpensAt, v.Packet.ExpiresAt = h.time("created_at"), h.time("opens_at"), h.time("expires_at")
-	v.Withheld = h.fields["withheld"] == "1"
 	v.BusyUntil = h.time("busy_until")
 	v.Action = []byte(h.fields["action"])
 	if h.err == nil && v.Packet.ID != id {

@@ -136,11 +136,11 @@ func TestR12_ChargeReturned(t *testing.T) {
 	}
 	releaseByTwo(t, s, storetest.Query[int64](t, s, "SELECT id FROM holds WHERE scope = 'packet' AND name = ?",
 		p.ID)) // before the watch has looked
-	if got, err := s.PacketsWithoutCharge(ctx); err != nil || !slices.Equal(got, []string{p.ID}) {
+	if got, err := s.PacketsToEnd(ctx); err != nil || !slices.Equal(got, []string{p.ID}) {
 		t.Errorf("grabs end for %v, %v", got, err)
 	}
 	must(t, storetest.ErrOnly(s.BeginClosing(ctx, p.ID, packet.CloseExpired)))
-	if got, err := s.PacketsWithoutCharge(ctx); err != nil || len(got) != 0 {
+	if got, err := s.PacketsToEnd(ctx); err != nil || len(got) != 0 {
 		t.Errorf("grabs have ended, and again for %v, %v", got, err)
 	}
 	h := &holdCase{t: t, s: s}

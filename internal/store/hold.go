@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"hongbao/internal/failpoint"
-	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
 	"hongbao/internal/store/mysql"
@@ -337,23 +336,24 @@ func (tx tx) hold(id int64, lock bool) (payout.Hold, error) {
 	return row.Hold(), err
 }
 
-// PacketsWithoutCharge lists open packets whose charge was returned: their grabs have to end, whether
-// their hold is still active or not. Errors: ErrUnavailable.
-func (s *Store) PacketsWithoutCharge(ctx context.Context) ([]string, error) {
+// PacketsToEnd lists open packets whose grabs have to end: their charge was returned, whether their hold is still
+// active or not, or a recovery holds them. Errors: ErrUnavailable.
+func (s *Store) PacketsToEnd(ctx context.Context) ([]string, error) {
 	var ids []string
-	err := s.read(ctx).Model(&mysql.PaymentRow{}).Joins("JOIN packets p ON p.id = payments.packet_id AND p.status = ?",
-		string(packet.StatusOpen)).
-		Where("payments.kind = ? AND payments.status = ?", string(payout.KindCharge), string(payout.StatusReturned)).
-		Order("payments.created_at").Limit(holdsAtOnce).Pluck("payments.packet_id", &ids).Error
+	// raw: UNION
+	err := s.read(ctx).Raw(`SELECT k.id FROM payments p JOIN packets k ON k.id = p.packet_id AND k.status = 'open'
+		WHERE p.kind = 'c' AND p.status = 'returned' UNION SELECT k.id FROM holds h JOIN packets k ON k.id = h.name AND k.status = 'open'
+		WHERE h.released_at IS NULL AND h.scope = ? AND h.kind = ? LIMIT ?`, string(payout.HoldPacket), string(payout.HoldRecovery),
+		endedAtOnce).Scan(&ids).Error
 	return ids, mysql.Classify(err)
 }
 
-// holdsAtOnce bounds the packets that one round of the watch closes for grabs.
-const holdsAtOnce = 1000
+// endedAtOnce bounds the packets that one round of the watch closes for grabs.
+const endedAtOnce = 1000
 
-// WithheldByRecovery reports whether a recovery left a packet to staff and its hold is active: no
-// grab may be decided by a pool that was rebuilt without knowing who has won. Errors: ErrUnavailable.
-func (s *Store) WithheldByRecovery(ctx context.Context, packetID string) (bool, error) {
+// heldByRecovery reports whether a recovery holds a packet. Its pool is rebuilt without knowing who has won: no
+// grab may be decided by it.
+func (s *Store) heldByRecovery(ctx context.Context, packetID string) (bool, error) {
 	var n int64
 	err := s.read(ctx).Model(&mysql.HoldRow{}).Where("name = ? AND released_at IS NULL AND scope = ? AND kind = ?", packetID,
 		string(payout.HoldPacket), string(payout.HoldRecovery)).Count(&n).Error

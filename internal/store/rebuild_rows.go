@@ -89,8 +89,11 @@ func (s *Store) restored(ctx context.Context, row mysql.PacketRow) (packet.Rebui
 	if r.ShareConflicts, err = s.conflictClaims(ctx, r.ID); err != nil {
 		return r, err
 	}
-	r.Withheld, err = s.WithheldByRecovery(ctx, r.ID)
-	return r, err
+	if held, err := s.heldByRecovery(ctx, r.ID); err != nil || !held || r.Stored != packet.StatusOpen {
+		return r, err
+	}
+	r.Stored, r.Reason = packet.StatusClosing, packet.CloseRecalled
+	return r, nil
 }
 
 // conflictClaims returns the share conflicts of users without a share of the packet. A share counts

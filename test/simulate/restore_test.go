@@ -560,12 +560,7 @@ func (b restoredDatabase) CountClaimedShares(context.Context, string) (n int, er
 	return n, nil
 }
 
-func (b restoredDatabase) PacketsWithoutCharge(context.Context) ([]string, error) { return nil, nil }
-
-func (b restoredDatabase) WithheldByRecovery(context.Context, string) (yes bool, err error) {
-	b.world.look(func() { yes = b.held(payout.HoldPacket) })
-	return yes, nil
-}
+func (b restoredDatabase) PacketsToEnd(context.Context) ([]string, error) { return nil, nil }
 
 func (b restoredDatabase) PoolLanes(context.Context) (lanes []fence.LaneRow, err error) {
 	b.world.look(func() { lanes = []fence.LaneRow{{Epoch: 1, State: fence.LaneOpen}} })

@@ -144,9 +144,6 @@ func (l *laneWatch) compare(ctx context.Context, id string, view packet.PoolView
 		return nil
 	}
 	if row.Stored == packet.StatusOpen {
-		if err := l.withheld(ctx, id, view); err != nil {
-			return err
-		}
 		if err := l.resendClose(ctx, id, view, now); err != nil {
 			return err
 		}
@@ -298,21 +295,6 @@ func (l *laneWatch) poolLacksUsers(ctx context.Context, id string) (bool, error)
 	cfg.Logger.WarnContext(ctx, "Pool lacks users whose claims MySQL has; fencing its lane.", slog.String("packet_id", id),
 		slog.Int("users", len(lacks)))
 	return true, cfg.Pools.HaltLane(ctx, l.lane, fence.LanePoolBehind)
-}
-
-// withheld rebuilds the lane of a packet once staff have decided what a recovery of MySQL left
-// open. Until then no share of it can be grabbed.
-func (l *laneWatch) withheld(ctx context.Context, id string, view packet.PoolView) error {
-	if !view.Withheld || view.State != packet.PoolOpen {
-		return nil
-	}
-	cfg := l.watch.cfg
-	if undecided, err := cfg.Store.WithheldByRecovery(ctx, id); err != nil || undecided {
-		return err
-	}
-	cfg.Logger.WarnContext(ctx, "Withheld packet is decided; rebuilding its lane.", slog.String("packet_id", id),
-		slog.Int("lane", l.lane))
-	return cfg.Pools.HaltLane(ctx, l.lane, fence.LaneRequested)
 }
 
 // missingResult is the result of comparing the winners of a packet.

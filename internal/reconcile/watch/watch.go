@@ -37,8 +37,7 @@ type PacketStore interface {
 	CountClaimedShares(ctx context.Context, packetID string) (int, error)
 	ShareConflictUsers(ctx context.Context, packetID string) ([]string, error)
 	ClaimUsers(ctx context.Context, packetID string) ([]string, error)
-	WithheldByRecovery(ctx context.Context, packetID string) (bool, error)
-	PacketsWithoutCharge(ctx context.Context) ([]string, error)
+	PacketsToEnd(ctx context.Context) ([]string, error)
 }
 
 // PaymentStore reads payments for the watch.
@@ -159,7 +158,7 @@ func New(cfg Config) *Watch {
 func (w *Watch) Run(ctx context.Context) error {
 	for pause.For(ctx, w.cfg.Pace.Every) {
 		w.look(ctx, "Watch did not compare every lane; retrying.", w.watchLanes)
-		w.look(ctx, "Watch did not end the grabs of packets whose charge was returned; retrying.", w.watchReturnedCharges)
+		w.look(ctx, "Watch did not end the grabs of packets that have to end; retrying.", w.endGrabs)
 		w.look(ctx, "Watch did not list terminated runs; retrying.", w.watchEnded)
 		w.look(ctx, "Watch did not compare packets with their runs; retrying.", w.watchPackets)
 		w.look(ctx, "Watch did not list overdue payments; retrying.", w.watchPayments)
@@ -188,10 +187,10 @@ func (w *Watch) watchLanes(ctx context.Context) error {
 	return group.Wait()
 }
 
-// watchReturnedCharges ends the grabs of packets whose charge was returned (rule R12), like a recall.
+// endGrabs ends the grabs of packets whose charge was returned (rule R12) or that a recovery holds, like a recall.
 // What was won stays owed; their hold stops payouts and the remainder.
-func (w *Watch) watchReturnedCharges(ctx context.Context) error {
-	ids, err := w.cfg.Store.PacketsWithoutCharge(ctx)
+func (w *Watch) endGrabs(ctx context.Context) error {
+	ids, err := w.cfg.Store.PacketsToEnd(ctx)
 	for _, id := range ids {
 		_, recalled := w.cfg.Pools.Recall(ctx, id)
 		if recalled != nil && !errors.Is(recalled, packet.ErrNotFound) && !errors.Is(recalled, packet.ErrNotOpenYet) && err == nil {
