@@ -75,7 +75,7 @@ func TestR9_LongListIsNoQuiet(t *testing.T) {
 		}
 	}
 	rebuilder := rebuild.New(cfg)
-	b, did, err := rebuilder.Lane(ctx, lane)
+	b, did, err := rebuilt(t, rebuilder, lane)
 	if !did || err != nil || b.Recorded != 1 {
 		t.Fatalf("rebuilt: %+v, %v, %v", b, did, err)
 	}

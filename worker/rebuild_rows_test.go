@@ -238,7 +238,7 @@ func TestR9_PoolsFromRows(t *testing.T) {
 		for lane := range harness.Lanes {
 			must(r.store.ShutPoolLane(ctx, lane, r.laneRow(t, lane).Epoch, fence.LaneRequested))(t)
 			lanes.Go(func() {
-				if _, did, err := rebuilder.Lane(ctx, lane); !did || err != nil {
+				if _, did, err := rebuilt(t, rebuilder, lane); !did || err != nil {
 					t.Errorf("rebuild of lane %d: %v %v", lane, did, err)
 				}
 			})

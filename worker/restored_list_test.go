@@ -113,7 +113,7 @@ func TestR9_ListIsLost(t *testing.T) {
 	r.awaitShut(t, lane)
 	cfg := rebuildConfig(t, r)
 	cfg.Pace = rebuildPace
-	if _, did, err := rebuild.New(cfg).Lane(t.Context(), lane); !did || err != nil {
+	if _, did, err := rebuilt(t, rebuild.New(cfg), lane); !did || err != nil {
 		t.Fatalf("rebuilt %v: %v", did, err)
 	}
 	r.nobodyGrabs(t, p.ID, "stranger", "other")
