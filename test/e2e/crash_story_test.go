@@ -278,9 +278,10 @@ func (l *packetLife) settled(t *testing.T) {
 	for _, w := range l.won {
 		sum += w.amount
 	}
-	if p := l.packet(t, l.id); p.RefundedAmount != crashTotal-sum {
-		t.Errorf("refunded %d of %d, %d were won", p.RefundedAmount, crashTotal, sum)
-	}
+	// A closing packet is shown without its refund while MySQL does not answer.
+	wait.Until(t, fmt.Sprintf("%d of %d are refunded, %d were won", crashTotal-sum, crashTotal, sum), func() bool {
+		return l.packet(t, l.id).RefundedAmount == crashTotal-sum
+	})
 }
 
 // payoutOf waits until the payout of a user has a status and returns its id.
