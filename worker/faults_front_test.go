@@ -48,6 +48,7 @@ type line struct {
 
 // exchange is one call to the provider and its answer.
 type exchange struct {
+	verb    string // send, ask or close
 	Send    bool
 	Kind    payout.Kind
 	OrderNo string
@@ -180,13 +181,18 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(f.line(id).notify(r.Header, body))
 		return
 	}
-	orderNo, asks := strings.CutPrefix(r.URL.Path, "/v1/orders/")
+	verb := "ask"
+	orderNo, _ := strings.CutPrefix(r.URL.Path, "/v1/orders/")
+	if of, ok := strings.CutPrefix(r.URL.Path, "/v1/charges/"); ok {
+		orderNo, verb = strings.TrimSuffix(of, "/close"), "close"
+	}
 	if prefix := r.URL.Query().Get("prefix"); prefix != "" { // totals, for the proof: not a call about an order
 		l := f.line(prefix[1:])
 		write(w, l.forward(r.Context(), r.Method, r.URL.RequestURI(), nil))
 		return
 	}
-	if !asks {
+	if orderNo == r.URL.Path {
+		verb = "send"
 		var sent struct {
 			OrderNo string `json:"order_no"`
 		}
@@ -206,8 +212,8 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return
 	}
-	x := &exchange{Send: !asks, Kind: parts.Kind, OrderNo: orderNo, Attempt: parts.Attempt, Body: body, path: r.URL.RequestURI(),
-		gone: r.Context().Done()}
+	x := &exchange{verb: verb, Send: verb == "send", Kind: parts.Kind, OrderNo: orderNo, Attempt: parts.Attempt, Body: body,
+		path: r.URL.RequestURI(), gone: r.Context().Done()}
 	l.begin(x)
 	forward := func() reply { return l.forward(r.Context(), r.Method, x.path, body) }
 	var a reply
@@ -245,7 +251,7 @@ func (l *line) begin(x *exchange) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, c := range l.calls {
-		if c.OrderNo == x.OrderNo && c.Send == x.Send {
+		if c.OrderNo == x.OrderNo && c.verb == x.verb {
 			x.N++
 		}
 	}
@@ -372,15 +378,11 @@ func (l *line) seen(paymentID string) string {
 		if x.Attempt > 1 {
 			fmt.Fprintf(&b, "#%d ", x.Attempt)
 		}
-		verb := "ask"
-		if x.Send {
-			verb = "send"
-		}
 		label := x.label
 		if label == "" {
 			label = "under way"
 		}
-		fmt.Fprintf(&b, "%s %s; ", verb, label)
+		fmt.Fprintf(&b, "%s %s; ", x.verb, label)
 	}
 	return b.String()
 }

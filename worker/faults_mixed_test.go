@@ -104,7 +104,7 @@ func TestFaultMixtures(t *testing.T) {
 func (r *faultRig) playMixture(t testing.TB, row faultRow, op payout.Op, retries int) {
 	s := r.newScene(t, row, op)
 	s.line.between = s.noUnheardLie
-	r.begin(s, nil)
+	r.begin(s, faultRow{})
 	lift := time.Now().Add(10 * time.Second) // what lasts for ever ends here
 	confirmed := 0
 	s.until("the payment has ended", func() bool {

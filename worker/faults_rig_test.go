@@ -84,11 +84,12 @@ func (r *faultRig) work(t testing.TB, pay activities.Provider) {
 	ctx, cancel := context.WithCancel(context.Background())
 	handoffs := must(pool.NewHandoffs(ctx, r.pool))(t)
 	w := worker.New(worker.Config{
-		Client:   r.temporal,
-		Packets:  &activities.Packets{Store: r.store, Pool: r.pool, Starter: r.starter, SeedKey: r.seedKey},
-		Payments: &activities.Payments{Store: ownLimits{r.store, r.limits}, Providers: payout.OnlyProvider(unhurried{pay}), Now: slowClock()},
-		Tune:     tunePatiently,
-		Starter:  r.starter, Handoffs: handoffs, Quarantine: r.store, Outbox: r.store, Watch: r.store, Live: r.pool, Lanes: harness.Lanes,
+		Client:  r.temporal,
+		Packets: &activities.Packets{Store: r.store, Pool: r.pool, Starter: r.starter, SeedKey: r.seedKey},
+		Payments: &activities.Payments{Store: ownLimits{r.store, r.limits}, Pools: r.pool, SeedKey: r.seedKey,
+			Providers: payout.OnlyProvider(unhurried{pay}), Now: slowClock()},
+		Tune:    tunePatiently,
+		Starter: r.starter, Handoffs: handoffs, Quarantine: r.store, Outbox: r.store, Watch: r.store, Live: r.pool, Lanes: harness.Lanes,
 		Logger: r.logger,
 	})
 	done := make(chan error, 1)
@@ -278,6 +279,17 @@ func (s *scene) unfreeze() { s.line.control(s, http.MethodPost, "/_unfreeze/"+s.
 
 // confirm is the recipient's tap at the provider.
 func (s *scene) confirm() { s.line.control(s, http.MethodPost, "/_confirm/"+s.orderNo(1), nil) }
+
+// pay is the sender's tap on the provider's page.
+func (s *scene) pay() { s.line.control(s, http.MethodPost, "/_pay/"+s.orderNo(1), nil) }
+
+// withdraw is the recall of a packet that nobody has paid.
+func (s *scene) withdraw() {
+	s.Helper()
+	if err := s.r.store.WithdrawCharge(s.Context(), s.packet.ID); err != nil {
+		s.Fatal(err)
+	}
+}
 
 func (s *scene) orderNo(attempt int) string { return payout.OrderNo(s.id, attempt) }
 

@@ -87,3 +87,8 @@ type unhurried struct{ activities.Provider }
 func (u unhurried) Send(ctx context.Context, o payout.Order) payout.Observation {
 	return u.Provider.Send(context.WithoutCancel(ctx), o)
 }
+
+// CloseCharge implements payout.ChargeCloser.
+func (u unhurried) CloseCharge(ctx context.Context, orderNo string) error {
+	return u.Provider.(payout.ChargeCloser).CloseCharge(ctx, orderNo)
+}

@@ -123,7 +123,7 @@ func TestStoppedWorker(t *testing.T) {
 		return forward()
 	}
 	for _, s := range []*scene{refused, unreceived} {
-		s.r.begin(s, nil)
+		s.r.begin(s, faultRow{})
 	}
 	wait.For(t, "both sends are on their way", stopped)
 

@@ -43,6 +43,7 @@ type faultRow struct {
 	rules  []rule      // of the row's provider; op "" is the payment's own
 	limits payout.Limits
 	slow   bool           // money is returned only after 25 s
+	within int64          // seconds in which the sender has to pay in an app; 0: charged at once
 	ready  func(s *scene) // before the remainder is recalled
 	set    func(s *scene) // before anything is sent: what the network does
 	then   func(s *scene) // once the payment is under way: what people and the provider do
@@ -74,6 +75,7 @@ var faultTable = []struct {
 	{"Answers to a send", "The provider's own faults (`PUT /_faults`), on the send.", sendRows},
 	{"Answers to a query", "The answer to a send was lost, and the answer to the query about it is faulty too.", queryRows},
 	{"Accounts", "The effect of an account's suffix: as recipient, as sender, and as sender who gets the remainder back.", accountRows},
+	{"Payments in an app", "The sender has to press the button of the provider's page, or does not.", payerRows},
 	{"Altered answers", "The network alters the answer; the provider itself works.",
 		alteredRows},
 	{"Late, lost and too late", "The network holds calls and delivers them later, or staff decide in between.", lateRows},
@@ -143,7 +145,7 @@ func TestFaultDocument(t *testing.T) {
 // takes orders rows by how long they take.
 func (row faultRow) takes() int {
 	switch {
-	case row.slow:
+	case row.slow, row.within > 0 && row.within < unhurriedPayer:
 		return 2
 	case row.limits.Remembers != 0:
 		return 1
@@ -157,7 +159,7 @@ func (r *faultRig) play(t testing.TB, row faultRow, op payout.Op) (again func(te
 	if row.set != nil {
 		row.set(s)
 	}
-	r.begin(s, row.ready)
+	r.begin(s, row)
 	if row.then != nil {
 		row.then(s)
 	}
@@ -175,7 +177,9 @@ func (r *faultRig) play(t testing.TB, row faultRow, op payout.Op) (again func(te
 	s.checkFinance(row)
 	s.checkMoney()
 	s.checkRun(row)
-	if !row.status.Open() && (op == payout.OpTransfer || row.status == payout.StatusPaid || row.status == payout.StatusPaidOutside) {
+	if row.ends == packet.StatusRejected && row.status == payout.StatusFailed {
+		s.awaitPacket(row.ends)
+	} else if !row.status.Open() && (op == payout.OpTransfer || row.status == payout.StatusPaid || row.status == payout.StatusPaidOutside) {
 		s.checkClosed(row)
 	}
 	moves := s.line.moved(s, s.packet.ID, s.id)
@@ -233,13 +237,17 @@ func (r *faultRig) movementsAt(s *scene) []movement {
 }
 
 // begin brings the packet so far that the payment of the row is made.
-func (r *faultRig) begin(s *scene, ready func(*scene)) {
+func (r *faultRig) begin(s *scene, row faultRow) {
 	s.Helper()
 	sender, count := "sender", 1
 	if s.op != payout.OpTransfer {
 		sender = s.account
 	}
-	s.packet = r.create(s, spec{id: s.packet.ID, sender: sender, total: rowAmount, count: count})
+	how := spec{id: s.packet.ID, sender: sender, total: rowAmount, count: count, within: row.within}
+	if row.within > 0 {
+		how.method = "sandbox_app"
+	}
+	s.packet = r.create(s, how)
 	if s.op == payout.OpCharge {
 		return
 	}
@@ -255,8 +263,8 @@ func (r *faultRig) begin(s *scene, ready func(*scene)) {
 	if len(s.later) > 0 {
 		s.line.setRules(s, s.later)
 	}
-	if ready != nil {
-		ready(s)
+	if row.ready != nil {
+		row.ready(s)
 	}
 	if s.op == payout.OpTransfer {
 		r.grab(s, s.packet.ID, s.account)
@@ -488,7 +496,7 @@ func faultDocument() []byte {
 
 Every row runs on the real parts, by ` + "`go test ./worker -run TestFaultTable`" + `: a packet whose
 charge, payout (transfer) or refund meets the fault. **Calls** are what the provider saw, in order: a
-send or a query (ask) and its answer; + is once or more often, * any number of times, ... any calls, #2 is the
+send, a query (ask) or the close of a charge, and its answer; + is once or more often, * any number of times, ... any calls, #2 is the
 second order number. Repeated sends of a number are the same byte for byte. **Money** is what moved under the
 payment's numbers. **Finance sees** is what the list of payments and the list of breaks show.
 `)

@@ -10,7 +10,9 @@ func (s *Settlement) succeeded(o Observation, now time.Time) error {
 	p, a := &s.Payment, &s.Attempt
 	if a.Statement == ObsDeclined || a.Statement == ObsReturned {
 		// A send and a query disagree: only a repeated statement counts.
-		s.contradiction(o)
+		if !p.closing() { // one who pays after the close is refunded in full
+			s.contradiction(o)
+		}
 		a.Statement, a.EndedAt = ObsSucceeded, time.Time{}
 		if !p.Status.Open() || a.No != p.Attempt {
 			a.want(now)
@@ -41,7 +43,7 @@ func (s *Settlement) pay(o Observation, now time.Time) error {
 		s.secondSuccess(now)
 		return nil
 	case StatusFailed:
-		if o.Source != SourceOperator {
+		if o.Source != SourceOperator && !p.closing() {
 			s.addBreak(BreakLateSuccess, "the provider reports success of a payment that had failed")
 		}
 	}
