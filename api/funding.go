@@ -1,7 +1,9 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -166,6 +168,26 @@ func (s *Server) funding(snap snapshot) (wire.Funding, error) {
 		}
 	}
 	return out, nil
+}
+
+// addLatePayment adds to a rejected packet that its sender was charged nevertheless, which the provider reported later.
+// Without MySQL the packet is answered as Redis knows it.
+func (s *Server) addLatePayment(ctx context.Context, out *wire.Packet) error {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	refund, err := s.cfg.Store.Payment(ctx, payout.ID(payout.KindRefund, out.ID, 0))
+	if errors.Is(err, packet.ErrNotFound) || errors.Is(err, packet.ErrUnavailable) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	out.Funding.LatePayment = &wire.LatePayment{Amount: refund.Amount, PaidAt: wire.At(refund.CreatedAt),
+		Refund: wire.LateRefund{Status: wire.PayoutStatus(refund.Status)}}
+	if refund.Status == payout.StatusPaid || refund.Status == payout.StatusPaidOutside {
+		out.RefundedAmount = refund.Amount
+	}
+	return nil
 }
 
 // openAction opens sealed client data of a payment of a packet.

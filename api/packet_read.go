@@ -137,7 +137,10 @@ func (s *Server) getPacket(_ context.Context, in *packetIn) (*wire.Packet, error
 		return nil, err
 	}
 	body, err := s.render(snap)
-	return &body, err
+	if err != nil || snap.status != packet.StatusRejected {
+		return &body, err
+	}
+	return &body, s.addLatePayment(in.ctx, &body)
 }
 
 type closePacketIn struct {

@@ -1,5 +1,7 @@
 package wire
 
+import "hongbao/internal/money"
+
 // FundingSource says who pays for a packet.
 type FundingSource string
 
@@ -30,6 +32,20 @@ type Funding struct {
 	ExpiresAt  *Time         `json:"expires_at" doc:"Until when the sender can pay; null: no deadline."`
 	NextAction *NextAction   `json:"next_action" doc:"What the sender's app needs in order to pay; null unless requires_action. It works like a bearer key: give it to the sender only."`
 	Failure    *Failure      `json:"failure" doc:"Why it failed; null otherwise."`
+	// LatePayment is only in the answer about one packet, not in lists.
+	LatePayment *LatePayment `json:"late_payment" doc:"The sender was charged after the packet was rejected, and is refunded in full; null: not, or in a list."`
+}
+
+// LatePayment is a charge that succeeded after its packet was rejected.
+type LatePayment struct {
+	Amount money.Fen  `json:"amount" doc:"The amount that was taken." example:"10000"`
+	PaidAt Time       `json:"paid_at" doc:"When the provider reported it."`
+	Refund LateRefund `json:"refund" doc:"Its refund."`
+}
+
+// LateRefund is the refund of a LatePayment.
+type LateRefund struct {
+	Status PayoutStatus `json:"status" doc:"The status of the refund, as of payouts."`
 }
 
 // ActionType says what the sender's app does with a NextAction.
