@@ -8,6 +8,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -108,11 +109,19 @@ func (h *testbed) call(method, path string, body any) (int, []byte) {
 // open creates a packet and funds it as a worker would.
 func (h *testbed) open(body map[string]any) string {
 	h.t.Helper()
+	id, funded := h.create(body)
+	h.must(<-funded)
+	return id
+}
+
+// create creates a packet. A worker's part of its funding begins; funded has the result.
+func (h *testbed) create(body map[string]any) (id string, funded <-chan error) {
+	h.t.Helper()
 	raw, err := json.Marshal(body)
 	h.must(err)
 	key := rand.Text()
-	id := packet.NewID(h.app.App.Salt, key)
-	created := make(chan error, 1)
+	id = packet.NewID(h.app.App.Salt, key)
+	created, ended := make(chan error, 1), make(chan error, 1)
 	go func() {
 		req, err := http.NewRequestWithContext(h.t.Context(), http.MethodPost, h.Public+"/v1/packets", bytes.NewReader(raw))
 		if err == nil {
@@ -130,9 +139,8 @@ func (h *testbed) open(body map[string]any) string {
 		created <- err
 	}()
 	wait.Until(h.t, "staged", func() bool { _, err := h.Pool.View(h.t.Context(), id); return err == nil })
-	h.must(h.Fund(h.t.Context(), id))
-	h.must(<-created)
-	return id
+	go func() { ended <- errors.Join(h.Fund(h.t.Context(), id), <-created) }()
+	return id, ended
 }
 
 // grab takes a share and pays it as a worker would. It returns the id of the payout.

@@ -2,6 +2,7 @@ package harness
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
 	"hongbao/internal/packet"
@@ -84,6 +85,9 @@ func (s *Stack) step(ctx context.Context, paymentID string, next payout.Step) er
 			return err
 		}
 		orderNo, o = start.Order.OrderNo, s.Provider.Send(ctx, *start.Order)
+		if err := s.deliverAction(ctx, orderNo, &o); err != nil {
+			return err
+		}
 	case payout.ActionQuery:
 		parts, err := payout.Parse(paymentID)
 		if err != nil {
@@ -95,6 +99,27 @@ func (s *Stack) step(ctx context.Context, paymentID string, next payout.Step) er
 	}
 	_, err := s.Store.Settle(ctx, o, orderNo)
 	return err
+}
+
+// deliverAction gives the sender of an unpaid packet what their app needs to pay.
+func (s *Stack) deliverAction(ctx context.Context, orderNo string, o *payout.Observation) error {
+	if o.Kind != payout.ObsNeedsPayer || o.Action == nil {
+		return nil
+	}
+	parts, err := payout.Parse(orderNo)
+	if err != nil {
+		return err
+	}
+	raw, err := json.Marshal(o.Action)
+	if err != nil {
+		return err
+	}
+	sealed, err := packet.Seal(s.Config.SeedKey, parts.PacketID, raw)
+	if err != nil {
+		return err
+	}
+	o.Until = o.Action.ValidUntil
+	return s.Pool.StoreAction(ctx, parts.PacketID, sealed)
 }
 
 // Record records every claim of a pool and pays it. It returns the ids of the payouts, by user.
