@@ -52,9 +52,10 @@ func (p Payment) closeCode() string {
 // does not open: the sender is refunded in full.
 func (p Payment) Withdrawn() bool { return p.closing() && p.closeCode() == FailureFundingCancelled }
 
-// renewal reports whether the client data of a payment in a status is obtained again, at RenewAt.
+// renewal reports whether the client data of a payment in a status is obtained again, at RenewAt. A query says
+// so after each send.
 func (a Attempt) renewal(in Status) bool {
-	return in == StatusAwaitingPayer || in == StatusAwaitingRecipient && !a.RenewAt.IsZero()
+	return (in == StatusAwaitingPayer || in == StatusAwaitingRecipient) && !a.RenewAt.IsZero()
 }
 
 // chargeStep replaces the own step of a sent charge whose sender pays in an app, by the close at the deadline or

@@ -102,7 +102,7 @@ func TestR4_UnansweredChargeIsNotClosedEarly(t *testing.T) {
 // lost; not after a close was recorded.
 func TestClientActionIsRenewed(t *testing.T) {
 	s := unpaid(t).sends("").acts(SourceSend, 5*time.Minute).due(ActionQuery, time.Minute).acts(SourceQuery, 0)
-	s.due(ActionSend, 3*time.Minute+30*time.Second).sends("").is(StatusSending).acts(SourceSend, 5*time.Minute).is(StatusAwaitingPayer)
+	s.due(ActionSend, 3*time.Minute+30*time.Second).sends("").is(StatusAwaitingPayer).acts(SourceSend, 5*time.Minute).is(StatusAwaitingPayer)
 	if s.attempt(1).Sends != 2 || len(s.attempts) != 1 {
 		t.Errorf("%d sends of %d numbers", s.attempt(1).Sends, len(s.attempts))
 	}

@@ -37,10 +37,8 @@ var movers = map[[2]Status]string{
 	{StatusAwaitingPayer, StatusFailed}: "closed at the provider at its deadline or on request, " +
 		"and a query confirms that nothing was paid",
 	{StatusAwaitingPayer, StatusUnknown}:         "the provider contradicts itself or no longer knows the order",
-	{StatusAwaitingPayer, StatusSending}:         "the sender's client data is renewed: the same order number and request",
 	{StatusUnknown, StatusReturned}:              "the money had moved and was returned",
 	{StatusUnknown, StatusSending}:               "the provider has the order, or never received it: the same order number is sent again",
-	{StatusAwaitingRecipient, StatusSending}:     "the recipient's client data was lost: the same order number and request",
 	{StatusAwaitingRecipient, StatusPaid}:        "the recipient has acted",
 	{StatusAwaitingRecipient, StatusFailed}:      "the recipient has not acted in time, confirmed by a query or stated by two persons",
 	{StatusAwaitingRecipient, StatusReturned}:    "the money had moved and was returned",

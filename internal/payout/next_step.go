@@ -245,10 +245,13 @@ func NewAttempt(p Payment, no int, request []byte) Attempt {
 const LeaveWithin = 5 * time.Second
 
 // RecordSend records a send before it goes out. From then on every reader of the row queries first,
-// and the send stays open for the landing window.
+// and the send stays open for the landing window. A payment that waits for a person goes on waiting while
+// its client data is obtained again.
 func RecordSend(p *Payment, a *Attempt, l Limits, now time.Time) error {
-	if err := p.Move(StatusSending); err != nil {
-		return err
+	if !a.renewal(p.Status) {
+		if err := p.Move(StatusSending); err != nil {
+			return err
+		}
 	}
 	p.Attempt = a.No
 	p.Failure = nil
@@ -267,9 +270,12 @@ func RecordSend(p *Payment, a *Attempt, l Limits, now time.Time) error {
 }
 
 // RevertToUnknown ends a retry whose earlier order numbers are not all confirmed final (rule R5):
-// the payment is queried further. The break is that of an order number that was sent for too long.
+// the payment is queried further. One that waits for its recipient goes on waiting, without client data. The
+// break is that of an order number that was sent for too long.
 func RevertToUnknown(p *Payment, a *Attempt, now time.Time) (*Break, error) {
-	if err := p.Move(StatusUnknown); err != nil {
+	if p.Status == StatusAwaitingRecipient {
+		a.RenewAt = time.Time{}
+	} else if err := p.Move(StatusUnknown); err != nil {
 		return nil, err
 	}
 	before := p.UpdatedAt

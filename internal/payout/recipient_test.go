@@ -68,7 +68,7 @@ func TestRecipientGetsClientData(t *testing.T) {
 	for range 20 { // the provider notifies, and staff query
 		s.after(20*time.Millisecond).confirms(SourceQuery, nil)
 	}
-	s.after(firstPause).next(ActionSend, 1).sends("").is(StatusSending)
+	s.after(firstPause).next(ActionSend, 1).sends("").is(StatusAwaitingRecipient)
 	s.confirms(SourceSend, nil).after(2*firstPause).next(ActionSend, 1).sends("").confirms(SourceSend, []byte("sealed"))
 	if a := s.attempt(1); a.Sends != 3 || len(s.attempts) != 1 || string(a.SealedAction) != "sealed" {
 		t.Errorf("%d sends of %d numbers, %q", a.Sends, len(s.attempts), a.SealedAction)
@@ -83,5 +83,9 @@ func TestRecipientGetsClientData(t *testing.T) {
 	if no, err := s.send(); no != "" || err != nil {
 		t.Errorf("after the provider may have forgotten it: sent %q, %v", no, err)
 	}
-	s.confirms(SourceQuery, nil).next(ActionQuery, 1)
+	s.is(StatusAwaitingRecipient).confirms(SourceQuery, nil).next(ActionQuery, 1)
+	s.queries(1, ObsSucceeded).is(StatusPaid) // nothing was contradicted
+
+	s = story(t, KindPayout).sends(ObsNoAnswer).confirms(SourceQuery, nil).after(firstPause)
+	s.sends(ObsNoAnswer).is(StatusAwaitingRecipient).next(ActionQuery, 1).queries(1, ObsSucceeded).is(StatusPaid)
 }

@@ -43,17 +43,16 @@ var Statuses = []Status{StatusPending, StatusSending, StatusUnknown, StatusAwait
 // unknown are reached only while earlier order numbers are queried before a new one is made.
 // sending, unknown and awaiting_recipient change to pending and paid_outside only by two persons,
 // after the provider's memory of the number has ended. From pending, failed is for unsent charges
-// only. An open refund alone is cancelled, and only a charge waits for its payer: awaiting_payer and
-// awaiting_recipient change to sending while their client data is obtained again.
+// only. An open refund alone is cancelled, and only a charge waits for its payer.
 var Transitions = map[Status][]Status{
 	StatusPending: {StatusSending, StatusUnknown, StatusPaid, StatusFailed, StatusCancelled},
 	StatusSending: {StatusPaid, StatusFailed, StatusUnknown, StatusAwaitingRecipient, StatusAwaitingPayer, StatusReturned,
 		StatusPending, StatusPaidOutside, StatusCancelled},
 	StatusUnknown: {StatusPaid, StatusFailed, StatusAwaitingRecipient, StatusAwaitingPayer, StatusReturned, StatusSending,
 		StatusPending, StatusPaidOutside, StatusCancelled},
-	StatusAwaitingRecipient: {StatusPaid, StatusFailed, StatusReturned, StatusUnknown, StatusSending, StatusPending,
-		StatusPaidOutside, StatusCancelled},
-	StatusAwaitingPayer: {StatusPaid, StatusFailed, StatusUnknown, StatusSending},
+	StatusAwaitingRecipient: {StatusPaid, StatusFailed, StatusReturned, StatusUnknown, StatusPending, StatusPaidOutside,
+		StatusCancelled},
+	StatusAwaitingPayer: {StatusPaid, StatusFailed, StatusUnknown},
 	StatusPaid:          {StatusReturned},
 	StatusFailed:        {StatusPending, StatusPaid, StatusCancelled, StatusPaidOutside},
 	StatusReturned:      {StatusPending, StatusCancelled, StatusPaidOutside},

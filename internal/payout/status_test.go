@@ -28,10 +28,8 @@ var added = map[Status][]Status{
 	// get. Pending and paid_outside from an open status: by two persons, after the provider's memory.
 	StatusPending:           {StatusUnknown, StatusPaid, StatusFailed, StatusCancelled},
 	StatusSending:           {StatusPending, StatusPaidOutside, StatusCancelled},
-	StatusAwaitingRecipient: {StatusUnknown, StatusSending, StatusPending, StatusPaidOutside, StatusCancelled},
+	StatusAwaitingRecipient: {StatusUnknown, StatusPending, StatusPaidOutside, StatusCancelled},
 	StatusUnknown:           {StatusPending, StatusCancelled},
-	// While client data is obtained again, by the same send; so is sending from awaiting_recipient.
-	StatusAwaitingPayer: {StatusSending},
 }
 
 func TestR4_TransitionsAsDesigned(t *testing.T) {
