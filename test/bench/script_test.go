@@ -4,6 +4,8 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,8 +22,6 @@ import (
 //go:embed grab_before.lua
 var beforeSource string
 
-var beforeScript = redis.NewScript(beforeSource)
-
 // scriptPackets are the numbers of packets of one lane that get one grab each at the same time.
 var scriptPackets = []int{1, 5, 20}
 
@@ -31,7 +31,8 @@ type scriptSubject struct {
 	open func(tb testing.TB, addr string, packets, shares int) (grab func(user string) error)
 }
 
-var scriptSubjects = []scriptSubject{{"S0 script", openScriptS0}, {"the script before", openScriptBefore}, {"pool.Grab", openScriptOurs}}
+var scriptSubjects = []scriptSubject{{"S0 script", openScriptS0}, {"the script before", openScriptBefore}, {"the script", openScriptNow},
+	{"pool.Grab", openScriptOurs}}
 
 // scriptCost is what Redis itself counted for the script calls of a run.
 type scriptCost struct{ perCall, perGrab, grabs, commands float64 } // microseconds, microseconds, in a call, in a call
@@ -44,7 +45,8 @@ func measureScript(t *testing.T, p plan, say func(string, ...any)) []result {
 		plot:    &plot{title: "Time of Redis for a grab in its script", unit: "us"},
 		notes: []string{"As many packets of one lane as grabs, one caller; microseconds of Redis' only thread, from its own `INFO commandstats`, " +
 			"without network and disk. S0 has one call for each grab.",
-			"The script before is that of this project before shares were packed (`test/bench/grab_before.lua`).",
+			"The script before is that of this project before shares were packed (`test/bench/grab_before.lua`). The script is the present " +
+				"one, called in the same way with as small a packet.",
 			fmt.Sprintf("Medians of %s of %d rounds, in turn on the same Redis.", runs(p.rounds), calls)}}
 	for _, packets := range scriptPackets {
 		costs := make([][]scriptCost, len(scriptSubjects))
@@ -152,6 +154,44 @@ func openScriptS0(tb testing.TB, addr string, packets, shares int) func(string) 
 
 // openScriptBefore loads packets as grab_before.lua needs them, and sends all grabs of a round in one call.
 func openScriptBefore(tb testing.TB, addr string, packets, shares int) func(string) error {
+	return openLaneScript(tb, addr, packets, redis.NewScript(beforeSource), "before", func(rdb *redis.Client, base, id string) error {
+		ctx := tb.Context()
+		if err := rdb.HSet(ctx, base, "id", id, "app", "bench", "state", "open", "opens_at", 1, "expires_at", "9007199254740991", "restricted",
+			"0", "remaining", shares, "claimed_count", 0).Err(); err != nil {
+			return err
+		}
+		texts := make([]any, shares)
+		for i := range texts {
+			texts[i] = fmt.Sprintf("%d:%d:%d:0", i, int64(share), int64(share)*int64(i+1))
+		}
+		return rdb.RPush(ctx, base+":shares", texts...).Err()
+	}, ":shares", ":winners", ":eligible", ":order")
+}
+
+// openScriptNow does the same with the pool's script, without the pool.
+func openScriptNow(tb testing.TB, addr string, packets, shares int) func(string) error {
+	source, err := os.ReadFile(filepath.Join("..", "..", "internal", "pool", "grab.lua"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return openLaneScript(tb, addr, packets, redis.NewScript(string(source)), "now", func(rdb *redis.Client, base, id string) error {
+		ctx := tb.Context()
+		if err := rdb.HSet(ctx, base, "id", id, "app", "bench", "state", "open", "opens_at", 1, "expires_at", "9007199254740991", "restricted",
+			"0", "share_count", shares, "claimed", "0:0:0:0:0").Err(); err != nil {
+			return err
+		}
+		var packed []byte
+		for i := range shares {
+			packed = packet.AppendShare(packed, i, share)
+		}
+		return rdb.Append(ctx, base+":shares", string(packed)).Err()
+	}, ":shares", ":winners", ":eligible", ":order", ":wins")
+}
+
+// openLaneScript loads packets of one lane, and sends all grabs of a round in one call of a script, whose keys of a packet
+// have these endings.
+func openLaneScript(tb testing.TB, addr string, packets int, script *redis.Script, name string,
+	load func(rdb *redis.Client, base, id string) error, endings ...string) func(string) error {
 	rdb, ctx := newScriptClient(tb, addr), tb.Context()
 	must := func(err error) {
 		tb.Helper()
@@ -159,20 +199,17 @@ func openScriptBefore(tb testing.TB, addr string, packets, shares int) func(stri
 			tb.Fatal(err)
 		}
 	}
-	const lane = "before:{l00}:"
+	lane := name + ":{l00}:"
 	must(rdb.HSet(ctx, lane+"epoch", "epoch", 1, "gate", "open", "seq", 0, "grabs", 0).Err())
 	keys := []string{lane + "epoch", lane + "handoff"}
 	for range packets {
 		id := newPacketID(tb)
 		base := lane + "packet:" + id
-		must(rdb.HSet(ctx, base, "id", id, "app", "bench", "state", "open", "opens_at", 1, "expires_at", "9007199254740991", "restricted", "0",
-			"remaining", shares, "claimed_count", 0).Err())
-		texts := make([]any, shares)
-		for i := range texts {
-			texts[i] = fmt.Sprintf("%d:%d:%d:0", i, int64(share), int64(share)*int64(i+1))
+		must(load(rdb, base, id))
+		keys = append(keys, base)
+		for _, ending := range endings {
+			keys = append(keys, base+ending)
 		}
-		must(rdb.RPush(ctx, base+":shares", texts...).Err())
-		keys = append(keys, base, base+":shares", base+":winners", base+":eligible", base+":order")
 	}
 	seq := 0
 	return func(user string) error {
@@ -182,8 +219,8 @@ func openScriptBefore(tb testing.TB, addr string, packets, shares int) func(stri
 			args = append(args, users, "")
 		}
 		seq += packets
-		reply, err := beforeScript.Run(ctx, rdb, keys, args...).Slice()
-		if err == nil && len(reply) != 5*packets+1 {
+		reply, err := script.Run(ctx, rdb, keys, args...).Slice()
+		if err == nil && len(reply) <= 5*packets {
 			err = fmt.Errorf("%d elements for %d packets", len(reply), packets)
 		}
 		for i := 0; err == nil && i < packets; i++ {
