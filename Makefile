@@ -118,7 +118,7 @@ mutants: setup ## Break each rule of money in the product and see its test fail,
 guarantees: ## Print the tests and mutants of each rule of money, and the failpoints
 	@go test -C test/house -count=1 -run '^TestGuarantees$$' -args -guarantees
 
-# Without CHAOS: two minutes of a seed that is printed.
+# Without CHAOS: two minutes of a seed that is printed. CHAOS='-provider wechat' pays through the simulator of WeChat Pay.
 chaos: setup ## Break everything under load and count the money, e.g. make chaos CHAOS='-length 5m -seed 7 -rate 50'
 	@go test -C test/chaos -count=1 -timeout 180m -run '^TestChaos$$' -args -length 2m $(CHAOS)
 
@@ -131,6 +131,7 @@ night: setup ## Run everything else, for hours: all tests marked for the night, 
 	$(GOTEST) -count=1 -timeout 120m ./...
 	go test -timeout 5m -run '^$$' -bench . -benchtime 1x ./api
 	@$(MAKE) --no-print-directory often simulate chaos soak fuzz mutants compose
+	@$(MAKE) --no-print-directory chaos CHAOS='-provider wechat'
 
 # Packages that keep deadlines, and whose tests take a minute at most. They wait more than they work: four packages and sixteen tests of
 # each at a time; OFTEN=./worker RUNS=5 picks others. A package that takes longer than 90 minutes hangs, and shows where.

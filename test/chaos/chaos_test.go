@@ -41,22 +41,25 @@ type plan struct {
 }
 
 func planned() plan {
-	if *length == 0 {
-		return plan{shortSeed, shortLength, shortRate, shortLife, shortSchedule(shortSeed, shortLength)}
+	p := plan{shortSeed, shortLength, shortRate, shortLife, shortSchedule(shortSeed, shortLength)}
+	if *length > 0 {
+		p = plan{seed: *seed, length: *length, rate: max(1, *rate), life: longestLife}
+		if p.seed == 0 {
+			p.seed = rand.Uint64N(1 << 32)
+		}
+		p.schedule = chaosSchedule(p.seed, p.length)
 	}
-	p := plan{seed: *seed, length: *length, rate: max(1, *rate), life: longestLife}
-	if p.seed == 0 {
-		p.seed = rand.Uint64N(1 << 32)
+	if *payer == "wechat" {
+		p.schedule = merged(p.schedule, wechatSchedule(p.seed, p.length))
 	}
-	p.schedule = chaosSchedule(p.seed, p.length)
 	return p
 }
 
 func (p plan) again() string {
 	if *length == 0 {
-		return "go test -C chaos -count=1 -run TestChaos"
+		return "TEST_NIGHT=1 go test -C test/chaos -count=1 -run TestChaos -args -provider " + *payer
 	}
-	return fmt.Sprintf("make chaos CHAOS='-length %v -seed %d -rate %d'", p.length, p.seed, p.rate)
+	return fmt.Sprintf("make chaos CHAOS='-length %v -seed %d -rate %d -provider %s'", p.length, p.seed, p.rate, *payer)
 }
 
 // TestChaos is the run itself.
@@ -77,7 +80,7 @@ func TestChaos(t *testing.T) {
 		t.Fatal(err)
 	}
 	fmt.Printf("chaos: seed %d, %v, %d grabs a second; state in %s\n%s", p.seed, p.length, p.rate, home, printed(p.schedule))
-	s, err := startStack(program, home)
+	s, err := startStack(program, home, *payer)
 	defer func() {
 		if err := s.stop(); err != nil {
 			t.Error(err)
@@ -155,6 +158,9 @@ func (p plan) run(ctx context.Context, s *stack) *result {
 	var last []violation
 	r.judgement, last, r.err = i.settle(ctx, l.answers, lifted.Add(p.life))
 	r.healed = time.Since(lifted)
+	if s.wechat != nil && r.judgement != nil {
+		fmt.Printf("chaos: transfers of WeChat Pay by state and reason: %v\n", r.judgement.snapshot.transferStates())
+	}
 	if len(last) > 0 && len(r.violations()) == 0 {
 		fmt.Printf("chaos: the last that healed: %s\n", last[0].what)
 	}

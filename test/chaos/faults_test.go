@@ -44,7 +44,7 @@ func (f *faults) run(ctx context.Context, schedule []fault) {
 				// A provider that stays down keeps its old rules.
 				soon, cancel := context.WithTimeout(ctx, 5*time.Second)
 				defer cancel()
-				if err := f.stack.setRules(soon, next.rules); err != nil && soon.Err() == nil {
+				if err := f.stack.setRules(soon, next.target, next.rules); err != nil && soon.Err() == nil {
 					f.fail(err)
 				}
 			})
@@ -134,5 +134,8 @@ func (f *faults) lift(ctx context.Context) error {
 	all = errors.Join(all, f.stack.network.heal())
 	ctx, cancel := context.WithTimeout(ctx, 60*time.Second)
 	defer cancel()
-	return errors.Join(all, f.stack.setRules(ctx, nil))
+	if f.stack.wechat != nil {
+		all = errors.Join(all, f.stack.setRules(ctx, "wechat", nil))
+	}
+	return errors.Join(all, f.stack.setRules(ctx, "provider", nil))
 }

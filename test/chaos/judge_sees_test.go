@@ -137,6 +137,12 @@ func TestJudgeSees(t *testing.T) {
 			fail(b, v, "")
 			b.movements = slices.Delete(b.movements, 1, 2)
 		}, "called failed", false, 1, 0},
+		"expired though the recipient confirms": {func(b *snapshot, _ *answers, v map[string]verdict) {
+			fail(b, v, "OVERDUE_CLOSE")
+			b.movements = slices.Delete(b.movements, 1, 2)
+		}, "called failed", false, 1, 0},
+		"paid by the wrong provider": {func(b *snapshot, _ *answers, _ map[string]verdict) { b.movements[1].Op = wrongProvider },
+			"was a transfer of the wrong", true, 0, 0},
 		"never sent, and charged": {func(b *snapshot, _ *answers, _ map[string]verdict) {
 			b.payments[someCharge].status, b.payments[someCharge].orderNo = "failed", ""
 		}, "called failed; it moved", false, 0, 0},

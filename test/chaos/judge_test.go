@@ -251,7 +251,8 @@ func (j *judgement) payment(p *paymentRow) {
 	case "failed":
 		neverSent := p.kind == "c" && p.orderNo == "" // its packet expired before the charge was sent
 		byAccount := suffix(p.account) == "~declined" || suffix(p.account) == "~frozen" || suffix(p.account) == "~broke" && p.kind == "c"
-		if moved > 0 || !neverSent && (v.Status != "declined" || !byAccount && v.Code != "declined_by_rule") {
+		missed := v.Code == "OVERDUE_CLOSE" && !confirms(p)
+		if moved > 0 || !neverSent && (v.Status != "declined" || !byAccount && !missed && v.Code != "declined_by_rule") {
 			unpaid()
 			j.wrong("payment %s to or from %q is called failed; it moved %d times, and the provider reports %+v", p.id, p.account, moved, v)
 		}
@@ -260,7 +261,7 @@ func (j *judgement) payment(p *paymentRow) {
 			j.wrong("payment %s to %q is called returned; it moved %d times and was returned %d times", p.id, p.account, moved, back)
 		}
 	case "awaiting_recipient":
-		if moved > 0 || v.Status != "awaiting_confirmation" || suffix(p.account) != "~confirm" || confirms(p) {
+		if moved > 0 || v.Status != "awaiting_confirmation" || confirms(p) {
 			j.open("payment %s of %q waits for its recipient; it moved %d times, and the provider reports %+v", p.id, p.account, moved, v)
 		}
 	case "pending", "sending", "unknown":
@@ -271,9 +272,11 @@ func (j *judgement) payment(p *paymentRow) {
 	}
 }
 
-// confirms reports whether the account of a waiting payment confirms in the end: senders do, and
-// every other recipient.
-func confirms(p *paymentRow) bool { return p.kind != "p" || p.share%2 == 0 }
+// confirms reports whether the account of a waiting payment confirms in the end: all do but every other
+// recipient of the suffix.
+func confirms(p *paymentRow) bool {
+	return p.kind != "p" || p.share%2 == 0 || suffix(p.account) != "~confirm"
+}
 
 // ledger checks that no account of a packet is ever negative, suspense is empty, and the provider's
 // movements equal the ledger's balance. Charges are not returned: no sender of the load is

@@ -97,6 +97,7 @@ func (a *answers) trying(packetID string, g grabber) {
 // load runs scripts against the stack.
 type load struct {
 	app     *client.Client
+	wechat  *wechat // nil: the sandbox pays
 	answers *answers
 	seed    uint64
 	rate    int           // grabs a second
@@ -119,7 +120,8 @@ func newLoad(s *stack, p plan) (*load, error) {
 	transport := &http.Transport{MaxIdleConnsPerHost: callers, MaxConnsPerHost: callers}
 	app, err := client.New(s.env("HONGBAO_URL"), s.env("HONGBAO_APP_KEY"), client.WithHTTPClient(&http.Client{Transport: transport}),
 		client.WithRetry(patience))
-	return &load{app: app, answers: newAnswers(), seed: p.seed, rate: p.rate, life: p.life, busy: make(chan struct{}, callers)}, err
+	return &load{app: app, wechat: s.wechat, answers: newAnswers(), seed: p.seed, rate: p.rate, life: p.life,
+		busy: make(chan struct{}, callers)}, err
 }
 
 // run starts packets until the length is over, each when the grabs of earlier packets have had
@@ -136,6 +138,9 @@ func (l *load) run(ctx context.Context, length time.Duration) {
 			break
 		}
 		s := newScript(l.seed, n, l.life)
+		if l.wechat != nil {
+			s.request.TotalAmount = max(s.request.TotalAmount, wechatLeast*money.Fen(s.request.ShareCount))
+		}
 		for _, g := range s.grabbers {
 			grabs += len(g.at)
 		}
@@ -246,6 +251,9 @@ func (l *load) grab(ctx context.Context, id string, g grabber) {
 		switch {
 		case err == nil:
 			l.answers.claimed(id, g.user, claim{c.ShareIndex, c.Amount, c.Payout.ID})
+			if l.wechat != nil && !had && confirms(&paymentRow{kind: "p", account: g.account(), share: c.ShareIndex}) {
+				l.confirm(ctx, id, g.user)
+			}
 		case had && problem(err) != nil && problem(err).Code != wire.CodeUnavailable:
 			l.answers.violate("packet %s: %q has a claim and gets: %v", id, g.user, err)
 		case client.IsCode(err, wire.CodeNotOpenYet) && pause <= lastNotOpen && wait(ctx, pause):

@@ -23,7 +23,7 @@ func TestLinkFaults(t *testing.T) {
 	}))
 	defer server.Close()
 	port := server.Listener.Addr().(*net.TCPAddr).Port
-	ports, err := devstack.FreePorts(len(links))
+	ports, err := devstack.FreePorts(len(links) + len(wechatLinks))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,7 +20,6 @@ import (
 // network holds a proxy for every link of the stack.
 type network struct {
 	proxies map[string]*proxy
-	order   []string
 }
 
 // proxy is one link. A new fault replaces the one before it.
@@ -37,7 +37,7 @@ func newNetwork(direct map[string]int, ports []int) (*network, error) {
 	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(prometheus.NewRegistry()), zerolog.Nop())
 	n := &network{proxies: map[string]*proxy{}}
 	at := func(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
-	for i, name := range links {
+	for i, name := range slices.Concat(links, wechatLinks) {
 		_, to, _ := strings.Cut(name, "-")
 		p := &proxy{name: name, listen: at(ports[i])}
 		p.link = toxiproxy.NewProxy(server, name, p.listen, at(direct[to]))
@@ -46,7 +46,6 @@ func newNetwork(direct map[string]int, ports []int) (*network, error) {
 			return nil, fmt.Errorf("proxy of %s: %w", name, err)
 		}
 		n.proxies[name] = p
-		n.order = append(n.order, name)
 	}
 	return n, nil
 }
@@ -54,7 +53,7 @@ func newNetwork(direct map[string]int, ports []int) (*network, error) {
 // settings returns the proxies in the form of HONGBAO_LINKS.
 func (n *network) settings() string {
 	var out []string
-	for _, name := range n.order {
+	for _, name := range links {
 		out = append(out, name+"="+n.proxies[name].listen)
 	}
 	return strings.Join(out, " ")

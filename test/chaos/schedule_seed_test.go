@@ -18,6 +18,9 @@ func TestSameSeedSameSchedule(t *testing.T) {
 	for name, make := range map[string]func(uint64) []fault{
 		"short.txt": func(seed uint64) []fault { return shortSchedule(seed, shortLength) },
 		"long.txt":  func(seed uint64) []fault { return chaosSchedule(seed, 2*time.Minute) },
+		"wechat.txt": func(seed uint64) []fault {
+			return merged(chaosSchedule(seed, 2*time.Minute), wechatSchedule(seed, 2*time.Minute))
+		},
 	} {
 		text := printed(make(shortSeed))
 		if printed(make(shortSeed)) != text {
@@ -56,7 +59,7 @@ func TestSameSeedSameLoad(t *testing.T) {
 }
 
 // TestScheduleIsWhole checks that the short form kills every process once, and that two minutes
-// meet every fault of every process and link.
+// meet every fault of every process and link. WeChat Pay is never killed: its state is in memory.
 func TestScheduleIsWhole(t *testing.T) {
 	for seed := range uint64(50) {
 		short := count(shortSchedule(seed, shortLength))
@@ -88,6 +91,15 @@ func TestScheduleIsWhole(t *testing.T) {
 		}
 		if long["pair"] < 4 {
 			t.Fatalf("seed %d: pairs: %v", seed, long)
+		}
+		added := count(wechatSchedule(seed, 2*time.Minute))
+		if added["alone stop wechat"] == 0 || added[string(misbehave)] < 2 || added[string(kill)] > 0 {
+			t.Fatalf("seed %d: WeChat Pay: %v", seed, added)
+		}
+		for _, link := range wechatLinks {
+			if added["link "+link] < len(linkFaults) {
+				t.Fatalf("seed %d: %s is not broken in every way: %v", seed, link, added)
+			}
 		}
 	}
 }

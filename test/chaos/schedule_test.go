@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -31,7 +32,9 @@ var (
 	parts = []string{"api", "worker", "provider", "redis", "mysql", "temporal"}
 	links = []string{"api-redis", "api-mysql", "api-temporal", "api-provider",
 		"worker-redis", "worker-mysql", "worker-temporal", "worker-provider", "provider-api"}
-	linkFaults = []action{latency, reset, lostReplies, cutReplies, refuse, silence}
+	// wechatLinks are those of the simulator of WeChat Pay. HONGBAO_LINKS does not know them.
+	wechatLinks = []string{"worker-wechat", "wechat-api"}
+	linkFaults  = []action{latency, reset, lostReplies, cutReplies, refuse, silence}
 )
 
 // fault is one scheduled fault.
@@ -104,6 +107,13 @@ var ruleKinds = map[string][]string{
 var sendKinds = []string{"error_before", "error_after", "timeout_before", "timeout_after", "rate_limit", "decline", "pending",
 	"pending_forever", "notify_never", "notify_twice", "notify_late", "contradict", "low_balance"}
 
+// wechatKinds are those of WeChat Pay. A forged or dated signature is an answer that does not count.
+var wechatKinds = map[string][]string{
+	"transfer": {"error_before", "error_after", "error_late", "timeout_before", "timeout_after", "rate_limit", "low_balance", "bad_signature",
+		"unsigned", "clock_behind"},
+	"query": {"error_before", "timeout_before", "rate_limit", "not_found_yet", "bad_signature", "unsigned"},
+}
+
 // The short form's seed, length, rate, and longest life of a packet.
 const (
 	shortSeed   = 4
@@ -134,7 +144,7 @@ func pick[T any](d dice, from []T) T { return from[d.IntN(len(from))] }
 // all of them.
 func chaosSchedule(seed uint64, length time.Duration) []fault {
 	d := throw(seed, 1)
-	all := []fault{{action: misbehave, target: "provider", rules: d.rules()}}
+	all := []fault{{action: misbehave, target: "provider", rules: d.rules(ruleKinds)}}
 	at := d.between(time.Second, 3*time.Second)
 	for {
 		for _, moment := range d.deck() {
@@ -150,6 +160,35 @@ func chaosSchedule(seed uint64, length time.Duration) []fault {
 	}
 }
 
+// wechatSchedule derives the faults of WeChat Pay, which are added to the others.
+func wechatSchedule(seed uint64, length time.Duration) []fault {
+	d := throw(seed, 2)
+	all := []fault{{action: misbehave, target: "wechat", rules: d.rules(wechatKinds)}}
+	at := d.between(time.Second, 3*time.Second)
+	for {
+		deck := []fault{d.stopPart("wechat"), d.stopPart("wechat"), {action: misbehave, target: "wechat", rules: d.rules(wechatKinds)}}
+		for _, link := range wechatLinks {
+			for _, how := range linkFaults {
+				deck = append(deck, d.breakLink(link, how))
+			}
+		}
+		d.Shuffle(len(deck), func(i, j int) { deck[i], deck[j] = deck[j], deck[i] })
+		for _, f := range deck {
+			if at >= length {
+				return all
+			}
+			f.at = at
+			all = append(all, f)
+			at += d.between(2*time.Second, 5*time.Second)
+		}
+	}
+}
+
+// merged returns two schedules as one.
+func merged(a, b []fault) []fault {
+	return slices.SortedStableFunc(slices.Values(slices.Concat(a, b)), func(a, b fault) int { return cmp.Compare(a.at, b.at) })
+}
+
 // shortSchedule is the short form: every process killed once, one pair, two
 // links broken in two ways, evenly over the length.
 func shortSchedule(seed uint64, length time.Duration) []fault {
@@ -163,7 +202,7 @@ func shortSchedule(seed uint64, length time.Duration) []fault {
 		moments = append(moments, []fault{d.breakLink(links[broken[i]], linkFaults[faults[i]])})
 	}
 	d.Shuffle(len(moments), func(i, j int) { moments[i], moments[j] = moments[j], moments[i] })
-	all := []fault{{action: misbehave, target: "provider", rules: d.rules()}}
+	all := []fault{{action: misbehave, target: "provider", rules: d.rules(ruleKinds)}}
 	for n, moment := range moments {
 		for i, f := range moment {
 			f.at, f.pair = length*time.Duration(n+1)/time.Duration(len(moments)+1), i > 0
@@ -187,7 +226,7 @@ func (d dice) deck() [][]fault {
 		moments = append(moments, []fault{d.breakLink(links[link], linkFaults[i%len(linkFaults)])})
 	}
 	for range 2 {
-		moments = append(moments, []fault{{action: misbehave, target: "provider", rules: d.rules()}})
+		moments = append(moments, []fault{{action: misbehave, target: "provider", rules: d.rules(ruleKinds)}})
 	}
 	d.Shuffle(len(moments), func(i, j int) { moments[i], moments[j] = moments[j], moments[i] })
 	return moments
@@ -222,13 +261,13 @@ func (d dice) breakLink(link string, how action) fault {
 	return f
 }
 
-// rules draws a mixture of the provider's faults: for every op a few kinds at a few percent.
-func (d dice) rules() []rule {
+// rules draws a mixture of a provider's faults: for every op a few of its kinds at a few percent.
+func (d dice) rules(of map[string][]string) []rule {
 	var out []rule
 	for _, op := range []string{"charge", "transfer", "refund", "query"} {
-		kinds := slices.Clone(ruleKinds[op])
+		kinds := slices.Clone(of[op])
 		d.Shuffle(len(kinds), func(i, j int) { kinds[i], kinds[j] = kinds[j], kinds[i] })
-		for _, kind := range kinds[:4] {
+		for _, kind := range kinds[:min(4, len(kinds))] {
 			r := rule{Op: op, Kind: kind, Rate: float64(1+d.IntN(6)) / 100}
 			if strings.HasPrefix(kind, "notify_") {
 				r.DelayMS = int64(d.between(200*time.Millisecond, 4*time.Second) / time.Millisecond)

@@ -11,6 +11,7 @@ import (
 	_ "github.com/go-sql-driver/mysql"
 
 	"hongbao/internal/devstack/stacktest"
+	"hongbao/internal/provider/wechat/simulator"
 )
 
 // snapshot is everything that MySQL and the provider hold after a run.
@@ -23,6 +24,16 @@ type snapshot struct {
 	breaks    map[string]int // by kind
 	waiting   int            // quarantined hand-offs
 	movements []movement
+	transfers map[string]simulator.TransferState // of WeChat Pay; nil: the sandbox pays
+}
+
+// transferStates counts the transfers of WeChat Pay.
+func (b *snapshot) transferStates() map[string]int {
+	n := map[string]int{}
+	for _, t := range b.transfers {
+		n[strings.TrimSpace(t.State+" "+t.Reason)]++
+	}
+	return n
 }
 
 type packetRow struct {
@@ -59,6 +70,9 @@ type movement struct {
 	Amount  int64  `json:"amount"`
 }
 
+// wrongProvider is the operation of a transfer that the sandbox made while WeChat Pay pays.
+const wrongProvider = "transfer of the wrong provider"
+
 // rows reads all rows of a query.
 func rows(ctx context.Context, db *sql.DB, query string, each func(scan func(...any) error) error) error {
 	r, err := db.QueryContext(ctx, query)
@@ -80,6 +94,20 @@ func readSnapshot(ctx context.Context, s *stack, db *sql.DB) (*snapshot, error) 
 	b, err := readRows(ctx, db)
 	if err == nil {
 		b.movements, err = readMovements(ctx, s)
+	}
+	if err != nil || s.wechat == nil {
+		return b, err
+	}
+	for i, m := range b.movements {
+		if m.Op == "transfer" {
+			b.movements[i].Op = wrongProvider
+		}
+	}
+	b.transfers, err = s.wechat.transfers(ctx)
+	for no, t := range b.transfers {
+		for range t.Moved {
+			b.movements = append(b.movements, movement{Op: "transfer", OrderNo: no, Account: t.OpenID, Amount: t.Amount})
+		}
 	}
 	return b, err
 }

@@ -57,7 +57,7 @@ func TestSoak(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := startStack(program, home)
+	s, err := startStack(program, home, "sandbox")
 	defer func() {
 		if err := s.stop(); err != nil {
 			t.Error(err)

@@ -26,26 +26,35 @@ type stack struct {
 	proc    *devstack.Process // the supervisor; it ends with us
 	network *network
 	http    *http.Client
+	wechat  *wechat // nil: the sandbox pays
 }
 
-// startStack starts the stack and waits until it is ready. The caller stops the returned stack,
-// also after an error.
-func startStack(binary, home string) (*stack, error) {
+// startStack starts the stack and waits until it is ready. pays is the provider of its payouts. The
+// caller stops the returned stack, also after an error.
+func startStack(binary, home, pays string) (*stack, error) {
 	s := &stack{home: home, log: filepath.Join(home, "dev.log"),
 		http: &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}}
-	ports, err := devstack.FreePorts(7 + len(links))
+	names := []string{"API", "STAFF", "PROVIDER", "REDIS", "MYSQL", "TEMPORAL", "TEMPORAL_UI"}
+	ports, err := devstack.FreePorts(len(names) + 1 + len(links) + len(wechatLinks))
 	if err != nil {
 		return s, err
 	}
-	names := []string{"API", "STAFF", "PROVIDER", "REDIS", "MYSQL", "TEMPORAL", "TEMPORAL_UI"}
 	env := append(os.Environ(), "HONGBAO_HOME="+home, "HONGBAO_FIRST_PACKET=0", "HONGBAO_NO_INSTALL=1")
 	direct := map[string]int{}
 	for i, name := range names {
 		env = append(env, fmt.Sprintf("HONGBAO_PORT_%s=%d", name, ports[i]))
 		direct[strings.ToLower(name)] = ports[i]
 	}
-	if s.network, err = newNetwork(direct, ports[len(names):]); err != nil {
+	direct["wechat"] = ports[len(names)]
+	if s.network, err = newNetwork(direct, ports[len(names)+1:]); err != nil {
 		return s, err
+	}
+	if pays == "wechat" {
+		more, err := s.startWechat(direct["wechat"])
+		if err != nil {
+			return s, err
+		}
+		env = append(env, more...)
 	}
 	out, err := os.OpenFile(s.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -78,6 +87,9 @@ func startStack(binary, home string) (*stack, error) {
 func (s *stack) stop() error {
 	if s.network != nil {
 		defer s.network.close()
+	}
+	if s.wechat != nil {
+		defer s.wechat.stop()
 	}
 	if s.proc != nil && !s.proc.Stop(35*time.Second) {
 		return errors.New("the stack did not stop within 35 s, and was killed")
@@ -124,6 +136,9 @@ func (s *stack) verify(ctx context.Context, binary string) error {
 
 // pid returns the process id of a part; 0 while it is down.
 func (s *stack) pid(part string) int {
+	if part == "wechat" {
+		return s.wechat.proc.PID()
+	}
 	pid, _ := strconv.Atoi(s.env("HONGBAO_PID_" + strings.ToUpper(part)))
 	return pid
 }
@@ -142,13 +157,18 @@ func (s *stack) secret(name string) (string, error) {
 	return value, nil
 }
 
-// provider makes one request to the provider itself and decodes its answer.
+// provider makes one request to the sandbox itself and decodes its answer.
 func (s *stack) provider(ctx context.Context, method, path, key string, body, into any) (status int, err error) {
+	return s.call(ctx, method, s.env("HONGBAO_PROVIDER_URL")+path, key, body, into)
+}
+
+// call makes one request and decodes its answer.
+func (s *stack) call(ctx context.Context, method, url, key string, body, into any) (status int, err error) {
 	text, err := json.Marshal(body)
 	if err != nil {
 		return 0, err
 	}
-	req, err := http.NewRequestWithContext(ctx, method, s.env("HONGBAO_PROVIDER_URL")+path, bytes.NewReader(text))
+	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(text))
 	if err != nil {
 		return 0, err
 	}
@@ -168,20 +188,24 @@ func (s *stack) provider(ctx context.Context, method, path, key string, body, in
 	return resp.StatusCode, json.Unmarshal(answer, into)
 }
 
-// setRules replaces the provider's fault rules, and repeats that until it is answered.
-func (s *stack) setRules(ctx context.Context, rules []rule) error {
+// setRules replaces the fault rules of a provider, and repeats that until it is answered.
+func (s *stack) setRules(ctx context.Context, target string, rules []rule) error {
 	if rules == nil {
 		rules = []rule{}
 	}
 	for {
 		once, cancel := context.WithTimeout(ctx, 2*time.Second)
-		status, err := s.provider(once, http.MethodPut, "/_faults", "", map[string]any{"rules": rules}, nil)
+		url := s.env("HONGBAO_PROVIDER_URL")
+		if target == "wechat" {
+			url = s.wechat.url
+		}
+		status, err := s.call(once, http.MethodPut, url+"/_faults", "", map[string]any{"rules": rules}, nil)
 		cancel()
 		switch {
 		case err == nil && status == http.StatusNoContent:
 			return nil
 		case err == nil:
-			return fmt.Errorf("the provider refuses the rules %+v: %d", rules, status)
+			return fmt.Errorf("%s refuses the rules %+v: %d", target, rules, status)
 		}
 		select {
 		case <-ctx.Done():

@@ -25,11 +25,30 @@ func (s *Server) controlRoutes() {
 	s.mux.HandleFunc("POST /_pay/{no}", func(w http.ResponseWriter, r *http.Request) {
 		done(w, s.Pay(r.PathValue("no"), r.FormValue("openid"), 0))
 	})
-	s.mux.HandleFunc("POST /_confirm/{no}", func(w http.ResponseWriter, r *http.Request) { done(w, s.Confirm(r.PathValue("no"))) })
+	s.mux.HandleFunc("POST /_tap/{package}", func(w http.ResponseWriter, r *http.Request) { done(w, s.Tap(r.PathValue("package"))) })
 	s.mux.HandleFunc("POST /_expire/{no}", func(w http.ResponseWriter, r *http.Request) { done(w, s.Expire(r.PathValue("no"))) })
-	s.mux.HandleFunc("GET /_moved/{no}", func(w http.ResponseWriter, r *http.Request) {
-		_ = json.NewEncoder(w).Encode(map[string]int{"moved": s.Moved(r.PathValue("no"))})
-	})
+	s.mux.HandleFunc("GET /_transfers", func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(s.Transfers()) })
+}
+
+// TransferState is what became of a transfer.
+type TransferState struct {
+	OutBillNo string `json:"out_bill_no"`
+	OpenID    string `json:"openid"`
+	Amount    int64  `json:"amount"`
+	State     string `json:"state"`
+	Reason    string `json:"fail_reason"`
+	Moved     int    `json:"moved"` // how often its recipient got the money
+}
+
+// Transfers returns every transfer, in no order.
+func (s *Server) Transfers() []TransferState {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make([]TransferState, 0, len(s.transfers))
+	for no, t := range s.transfers {
+		all = append(all, TransferState{no, t.openid, t.in.Amount, t.state, t.reason, t.moved})
+	}
+	return all
 }
 
 func done(w http.ResponseWriter, ok bool) {

@@ -1,6 +1,7 @@
 package simulator
 
 import (
+	"math/rand/v2"
 	"net/http"
 	"slices"
 )
@@ -36,6 +37,8 @@ type Fault struct {
 	Op      string `json:"op"` // transfer, charge, refund or query
 	Kind    string `json:"kind"`
 	Account string `json:"account"` // the openid; "": everyone
+	// Rate is the part of the calls that meet the fault. 0: all.
+	Rate float64 `json:"rate"`
 }
 
 // SetFaults replaces the faults.
@@ -48,7 +51,7 @@ func (s *Server) SetFaults(faults []Fault) {
 // faultOf returns the kind of the fault for an account, or "". The caller holds the lock.
 func (s *Server) faultOf(op, account string) string {
 	for _, f := range s.faults {
-		if f.Op == op && (f.Account == "" || f.Account == account) {
+		if f.Op == op && (f.Account == "" || f.Account == account) && (f.Rate == 0 || rand.Float64() < f.Rate) {
 			return f.Kind
 		}
 	}

@@ -73,6 +73,23 @@ func PrivatePEM(key *rsa.PrivateKey) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: raw}))
 }
 
+// parsePrivate reads what PrivatePEM has written.
+func parsePrivate(text string) (*rsa.PrivateKey, error) {
+	block, _ := pem.Decode([]byte(text))
+	if block == nil {
+		return nil, errors.New("parse a private key: no PEM")
+	}
+	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	if err != nil {
+		return nil, fmt.Errorf("parse a private key: %w", err)
+	}
+	own, ok := key.(*rsa.PrivateKey)
+	if !ok {
+		return nil, fmt.Errorf("parse a private key: %T is none of RSA", key)
+	}
+	return own, nil
+}
+
 func sign(key *rsa.PrivateKey, text string) string {
 	sum := sha256.Sum256([]byte(text))
 	raw, err := rsa.SignPKCS1v15(rand.Reader, key, crypto.SHA256, sum[:])

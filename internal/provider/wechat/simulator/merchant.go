@@ -3,6 +3,8 @@ package simulator
 import (
 	"crypto/rand"
 	"crypto/rsa"
+	"encoding/json"
+	"errors"
 )
 
 // Merchant is an imaginary merchant with keys of its own.
@@ -27,4 +29,24 @@ func (m Merchant) Config() Config {
 	return Config{MerchantID: m.ID, AppIDs: []string{m.AppID}, APIv3Key: m.APIv3Key, MerchantKey: &m.Private.PublicKey,
 		MerchantSerial: m.Serial,
 		Keys:           []Key{m.Public}}
+}
+
+// merchantText is a Merchant in JSON. The keys are private ones in PEM.
+type merchantText struct{ ID, AppID, APIv3Key, Serial, Private, PublicID, Public string }
+
+// MarshalJSON implements json.Marshaler, for a merchant of several processes.
+func (m Merchant) MarshalJSON() ([]byte, error) {
+	return json.Marshal(merchantText{m.ID, m.AppID, m.APIv3Key, m.Serial, PrivatePEM(m.Private), m.Public.ID, PrivatePEM(m.Public.Private)})
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (m *Merchant) UnmarshalJSON(raw []byte) error {
+	var text merchantText
+	if err := json.Unmarshal(raw, &text); err != nil {
+		return err
+	}
+	own, err1 := parsePrivate(text.Private)
+	theirs, err2 := parsePrivate(text.Public)
+	*m = Merchant{text.ID, text.AppID, text.APIv3Key, text.Serial, own, Key{ID: text.PublicID, Private: theirs}}
+	return errors.Join(err1, err2)
 }

@@ -184,6 +184,19 @@ func (s *Server) finishTransfer(t *transfer, state, reason string) {
 // Confirm is the recipient's tap; Expire the end of the time for it.
 func (s *Server) Confirm(no string) bool { return s.endWaiting(no, "SUCCESS", "") }
 
+// Tap is the recipient's tap with the package of a transfer, all that the recipient's client knows.
+func (s *Server) Tap(pack string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range s.transfers {
+		if t.packageInfo == pack && t.state == "WAIT_USER_CONFIRM" {
+			s.finishTransfer(t, "SUCCESS", "")
+			return true
+		}
+	}
+	return false
+}
+
 // Expire lets the time for the recipient's tap pass.
 func (s *Server) Expire(no string) bool { return s.endWaiting(no, "FAIL", "OVERDUE_CLOSE") }
 
