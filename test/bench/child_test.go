@@ -25,10 +25,10 @@ import (
 	"hongbao/activities"
 	"hongbao/internal/devstack"
 	"hongbao/internal/devstack/stacktest"
-	"hongbao/internal/payout"
 	"hongbao/internal/pool"
 	"hongbao/internal/provider"
 	"hongbao/internal/provider/sandbox"
+	"hongbao/internal/provider/wechat/simulator"
 	"hongbao/internal/store"
 	"hongbao/worker"
 	"hongbao/workflows"
@@ -41,6 +41,8 @@ const childEnv = "HONGBAO_BENCH_CHILD"
 type childSettings struct {
 	Role                           string // of roles
 	Redis, DSN, Temporal, Provider string // addresses; the provider's is a URL
+	Wechat                         string // URL of the simulator of WeChat Pay; "": none
+	Merchant                       *simulator.Merchant
 	Dir                            string // of the provider's data
 	Fixed                          int    // pollers of a kind, fixed; 0: those of the product
 	Profile                        string // file for a profile of processor time, taken between two commands
@@ -50,6 +52,7 @@ type childSettings struct {
 // replies.
 var roles = map[string]func(t *testing.T, cfg childSettings) (address string, answer func(command string) string){
 	"provider": beProvider,
+	"wechat":   beWechat,
 	"worker":   beWorker,
 	"baseline": beBaseline,
 	"timers":   beTimers,
@@ -248,7 +251,10 @@ func beWorker(t *testing.T, cfg childSettings) (string, func(string) string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = handoffs.Close() })
-	pay := newProvider(t, cfg.Provider)
+	pays, admissions := newProviders(t, cfg, db), map[string]*activities.Admission{}
+	for _, p := range pays.All() {
+		admissions[p.Name()] = activities.NewAdmission(p.Name(), nil, logger)
+	}
 	temporal, err := worker.Dial(cfg.Temporal, stacktest.Namespace, logger)
 	if err != nil {
 		t.Fatal(err)
@@ -256,12 +262,11 @@ func beWorker(t *testing.T, cfg childSettings) (string, func(string) string) {
 	t.Cleanup(temporal.Close)
 	starter := worker.NewStarter(temporal)
 	w := worker.New(worker.Config{
-		Client:  temporal,
-		Packets: &activities.Packets{Store: db, Pool: redis, Starter: starter, SeedKey: seedKey},
-		Payments: &activities.Payments{Store: db, Providers: payout.OnlyProvider(pay), Pools: redis,
-			Admissions: map[string]*activities.Admission{pay.Name(): activities.NewAdmission(pay.Name(), nil, logger)}},
-		Starter: starter, Handoffs: handoffs, Quarantine: db, Outbox: db, Watch: db, Live: redis, Holds: db,
-		Reconcile: &worker.Reconcile{Steps: &activities.Reconciliations{Store: db, Providers: payout.OnlyProvider(pay)},
+		Client:   temporal,
+		Packets:  &activities.Packets{Store: db, Pool: redis, Starter: starter, SeedKey: seedKey},
+		Payments: &activities.Payments{Store: db, Providers: pays, Pools: redis, SeedKey: seedKey, Admissions: admissions},
+		Starter:  starter, Handoffs: handoffs, Quarantine: db, Outbox: db, Watch: db, Live: redis, Holds: db,
+		Reconcile: &worker.Reconcile{Steps: &activities.Reconciliations{Store: db, Providers: pays},
 			Store: db, Hour: 4, Minute: 10},
 		Lanes: redis.Lanes(), Logger: logger,
 		Tune: func(o *sdk.Options) { fixedPollers(cfg.Fixed, o) },

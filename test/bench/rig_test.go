@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"database/sql"
@@ -27,6 +28,7 @@ import (
 	"hongbao/internal/money"
 	"hongbao/internal/packet"
 	"hongbao/internal/pool"
+	"hongbao/internal/provider/wechat/simulator"
 	"hongbao/internal/store"
 	"hongbao/worker"
 )
@@ -48,6 +50,8 @@ func (p plan) sized(full, little int) int {
 type rig struct {
 	redis, mysql, temporal *stacktest.Server
 	provider               *child
+	wechat                 *child // nil: only the sandbox pays
+	merchant               *simulator.Merchant
 	dsn, app, token        string
 	pool                   *pool.Pool
 	store                  *store.Store
@@ -90,7 +94,11 @@ func newRig(tb testing.TB) *rig {
 
 // settings are those of a child that works on this rig.
 func (r *rig) settings(role string) childSettings {
-	return childSettings{Role: role, Redis: r.redis.Addr, DSN: r.dsn, Temporal: r.temporal.Addr, Provider: r.provider.address}
+	out := childSettings{Role: role, Redis: r.redis.Addr, DSN: r.dsn, Temporal: r.temporal.Addr, Provider: r.provider.address}
+	if r.wechat != nil {
+		out.Wechat, out.Merchant = r.wechat.address, r.merchant
+	}
+	return out
 }
 
 // exec and number are the measurement's own statements; they are counted and subtracted.
@@ -131,9 +139,13 @@ type bill struct {
 
 func (r *rig) bill(tb testing.TB, worker *child) bill {
 	tb.Helper()
+	calls := r.provider.number(tb, "calls")
+	if r.wechat != nil {
+		calls += r.wechat.number(tb, "calls")
+	}
 	return bill{temporal: processorTime(tb, r.temporal.PID()), mysql: processorTime(tb, r.mysql.PID()),
 		redis:  processorTime(tb, r.redis.PID()),
-		worker: processorTime(tb, worker.proc.PID()), statements: r.statements(tb), calls: r.provider.number(tb, "calls")}
+		worker: processorTime(tb, worker.proc.PID()), statements: r.statements(tb), calls: calls}
 }
 
 // processorTime is what a process has used of processors since its start.
@@ -263,6 +275,7 @@ func (r *rig) running(tb testing.TB, workflowType string) int64 {
 // wanted describes a packet to create.
 type wanted struct {
 	sender  string
+	payouts string // provider; "": the sandbox
 	shares  int
 	life    time.Duration
 	expires time.Time // instead of life, to the second
@@ -309,7 +322,7 @@ func (r *rig) stageAs(ctx context.Context, id string, w wanted) (string, error) 
 		life = time.Until(w.expires).Round(time.Millisecond)
 	}
 	_, err := r.pool.Create(ctx, packet.Packet{ID: id, App: r.app, SenderID: w.sender, Currency: packet.CurrencyCNY,
-		ChargeProvider: "sandbox", PayoutProvider: "sandbox",
+		ChargeProvider: "sandbox", PayoutProvider: cmp.Or(w.payouts, "sandbox"),
 		TotalAmount: share * money.Fen(w.shares), ShareCount: w.shares, Split: packet.SplitEqual, MinShare: 1, BodyHash: "body",
 		Commitment: packet.Commitment(packet.DeriveSeed(seedKey, id)), Metadata: map[string]string{}}, nil, nil, life, time.Second)
 	return id, err
