@@ -396,7 +396,7 @@ func (l *line) sends(paymentID string) int {
 // seen. A + is once or more often, * any number of times, and "..." any calls. A send may follow
 // further queries that find nothing: a delayed send is queried before it leaves.
 func callPattern(calls string) *regexp.Regexp {
-	const early = "(?:(?:#[0-9]+ )?ask order_not_found; )*"
+	const early = "(?:(?:#[0-9]+ )?ask (?:order_not_found|NOT_FOUND); )*"
 	var b strings.Builder
 	b.WriteString("^")
 	if calls != "" {

@@ -501,17 +501,28 @@ second order number. Repeated sends of a number are the same byte for byte. **Mo
 payment's numbers. **Finance sees** is what the list of payments and the list of breaks show.
 `)
 	for _, section := range faultTable {
-		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n| fault | of | calls | status | money | finance sees |\n|---|---|---|---|---|---|\n", section.title,
-			section.about)
-		for _, row := range section.rows {
-			var ops []string
-			for _, op := range row.ops {
-				ops = append(ops, string(op))
-			}
-			fmt.Fprintf(&b, "| %s | %s | `%s` | `%s` | %s | %s |\n", row.what, strings.Join(ops, ", "), row.calls, row.status, row.money, row.sees())
-		}
+		renderRows(&b, section.title, section.about, section.rows)
 	}
+	var rows []faultRow
+	for _, row := range wechatRows {
+		row.ops = transfers
+		rows = append(rows, row.faultRow)
+	}
+	renderRows(&b, "WeChat Pay", "Payouts through WeChat Pay, where they differ: the calls have its states and codes. By "+
+		"`go test ./worker -run TestWechatPayouts`, with its simulator.", rows)
 	return b.Bytes()
+}
+
+// renderRows renders a section of docs/faults.md.
+func renderRows(b *bytes.Buffer, title, about string, rows []faultRow) {
+	fmt.Fprintf(b, "\n## %s\n\n%s\n\n| fault | of | calls | status | money | finance sees |\n|---|---|---|---|---|---|\n", title, about)
+	for _, row := range rows {
+		var ops []string
+		for _, op := range row.ops {
+			ops = append(ops, string(op))
+		}
+		fmt.Fprintf(b, "| %s | %s | `%s` | `%s` | %s | %s |\n", row.what, strings.Join(ops, ", "), row.calls, row.status, row.money, row.sees())
+	}
 }
 
 // sees says what finance sees beside the status.

@@ -247,6 +247,7 @@ type spec struct {
 	id     string // "": a new one
 	sender string
 	total  money.Fen
+	least  money.Fen // of a share; 0: 1 fen
 	count  int
 	life   time.Duration
 	// charges and payouts are the providers. "": the sandbox.
@@ -282,7 +283,8 @@ func (r *rig) createFor(t testing.TB, guests []string, opensAt *time.Time, s spe
 		ChargeMethod: s.method, PayWithin: s.within,
 		TotalAmount: s.total, ShareCount: s.count,
 		Split:    packet.SplitRandom,
-		MinShare: 1, BodyHash: "h", Commitment: packet.Commitment(packet.DeriveSeed(r.seedKey, id)), Metadata: map[string]string{}}
+		MinShare: cmp.Or(s.least, 1), BodyHash: "h",
+		Commitment: packet.Commitment(packet.DeriveSeed(r.seedKey, id)), Metadata: map[string]string{}}
 	var staged packet.StageResult
 	r.retryFenced(t, "create", func() (err error) {
 		staged, err = r.pool.Create(t.Context(), p, guests, opensAt, s.life, 5*time.Second)

@@ -200,6 +200,9 @@ func (s *Server) Tap(pack string) bool {
 // Expire lets the time for the recipient's tap pass.
 func (s *Server) Expire(no string) bool { return s.endWaiting(no, "FAIL", "OVERDUE_CLOSE") }
 
+// Cancel ends a transfer as staff do at the merchant platform.
+func (s *Server) Cancel(no string) bool { return s.endWaiting(no, "CANCELLED", "") }
+
 func (s *Server) endWaiting(no, state, reason string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

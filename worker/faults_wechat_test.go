@@ -1,0 +1,119 @@
+package worker_test
+
+import (
+	"fmt"
+	"testing"
+
+	"hongbao/internal/payout"
+	"hongbao/internal/provider/wechat/simulator"
+	"hongbao/test/wait"
+)
+
+// wechatRow is a row about a payout through WeChat Pay.
+type wechatRow struct {
+	faultRow
+	// sends are the faults of the first sends: kinds of the simulator, or a refusal with whether the transfer is
+	// stored, its HTTP status and its code.
+	sends []string
+	// end is what the recipient, the time or staff do once the recipient can confirm; nil: nothing.
+	end func(*simulator.Server, string) bool
+}
+
+// wechatRows: what differs from the sandbox.
+var wechatRows = []wechatRow{
+	{faultRow: faultRow{what: "waits for the recipient, who confirms",
+		calls: "send WAIT_USER_CONFIRM; ask WAIT_USER_CONFIRM*; ask SUCCESS+", status: payout.StatusPaid, money: "once"},
+		end: (*simulator.Server).Confirm},
+	{faultRow: faultRow{what: "waits for the recipient, who does not confirm",
+		calls: "send WAIT_USER_CONFIRM; ask WAIT_USER_CONFIRM+", status: payout.StatusAwaitingRecipient, money: "never"}},
+	{faultRow: faultRow{what: "the 24 hours for the recipient pass",
+		calls: "send WAIT_USER_CONFIRM; ask WAIT_USER_CONFIRM*; ask FAIL+", status: payout.StatusFailed, money: "never",
+		code: "confirmation_expired"}, end: (*simulator.Server).Expire},
+	{faultRow: faultRow{what: "cancelled at the merchant platform",
+		calls: "send WAIT_USER_CONFIRM; ask WAIT_USER_CONFIRM*; ask CANCELLED+", status: payout.StatusFailed, money: "never",
+		code: "transfer_cancelled"}, end: (*simulator.Server).Cancel},
+	{faultRow: faultRow{what: "`~pending`: succeeds without the recipient", suffix: simulator.Pending,
+		calls: "send PROCESSING; ask PROCESSING*; ask SUCCESS+", status: payout.StatusPaid, money: "once"}},
+	{faultRow: faultRow{what: "`~declined`: the recipient's account is frozen", suffix: simulator.Declined,
+		calls: "send FAIL; ask FAIL+", status: payout.StatusFailed, money: "never", code: "account_frozen"}},
+	{faultRow: faultRow{what: "429, twice",
+		calls:  "send FREQUENCY_LIMITED; send FREQUENCY_LIMITED; send WAIT_USER_CONFIRM; ask WAIT_USER_CONFIRM*; ask SUCCESS+",
+		status: payout.StatusPaid, money: "once"},
+		sends: []string{simulator.RateLimit, simulator.RateLimit}, end: (*simulator.Server).Confirm},
+	{faultRow: faultRow{what: "our balance is too low",
+		calls:  "send NOT_ENOUGH; send WAIT_USER_CONFIRM; ask WAIT_USER_CONFIRM*; ask SUCCESS+",
+		status: payout.StatusPaid, money: "once"},
+		sends: []string{simulator.LowBalance}, end: (*simulator.Server).Confirm},
+	{faultRow: faultRow{what: "the answer is lost: the same number is sent again for what the recipient needs",
+		calls:  "send silence; ask WAIT_USER_CONFIRM+; send WAIT_USER_CONFIRM; ask WAIT_USER_CONFIRM*; ask SUCCESS+",
+		status: payout.StatusPaid, money: "once"},
+		sends: []string{simulator.SilenceAfter}, end: (*simulator.Server).Confirm},
+	{faultRow: faultRow{what: "the request is lost",
+		calls:  "send silence; ask NOT_FOUND; send WAIT_USER_CONFIRM; ask WAIT_USER_CONFIRM*; ask SUCCESS+",
+		status: payout.StatusPaid, money: "once"},
+		sends: []string{simulator.SilenceBefore}, end: (*simulator.Server).Confirm},
+	{faultRow: faultRow{what: "system error, and the transfer exists",
+		calls:  "send SYSTEM_ERROR; ask WAIT_USER_CONFIRM+; send WAIT_USER_CONFIRM; ask WAIT_USER_CONFIRM*; ask SUCCESS+",
+		status: payout.StatusPaid, money: "once"},
+		sends: []string{simulator.ErrorAfter}, end: (*simulator.Server).Confirm},
+	{faultRow: faultRow{what: "forged answer: it does not count",
+		calls:  "send forged WAIT_USER_CONFIRM; ask WAIT_USER_CONFIRM+; send WAIT_USER_CONFIRM; ask WAIT_USER_CONFIRM*; ask SUCCESS+",
+		status: payout.StatusPaid, money: "once"},
+		sends: []string{simulator.BadSignature}, end: (*simulator.Server).Confirm},
+	{faultRow: faultRow{what: "answer without a signature: it does not count",
+		calls:  "send unsigned WAIT_USER_CONFIRM; ask WAIT_USER_CONFIRM+; send WAIT_USER_CONFIRM; ask WAIT_USER_CONFIRM*; ask SUCCESS+",
+		status: payout.StatusPaid, money: "once"},
+		sends: []string{simulator.Unsigned}, end: (*simulator.Server).Confirm},
+	{faultRow: faultRow{what: "refused with a code that nobody has heard of, and the transfer exists",
+		calls:  "send NEW_CODE; ask WAIT_USER_CONFIRM+; send WAIT_USER_CONFIRM; ask WAIT_USER_CONFIRM*; ask SUCCESS+",
+		status: payout.StatusPaid, money: "once"},
+		sends: []string{"true 400 NEW_CODE"}, end: (*simulator.Server).Confirm},
+	{faultRow: faultRow{what: "refused with a code that nobody has heard of, and nothing exists",
+		calls:  "send NEW_CODE; ask NOT_FOUND; send WAIT_USER_CONFIRM; ask WAIT_USER_CONFIRM*; ask SUCCESS+",
+		status: payout.StatusPaid, money: "once"},
+		sends: []string{"false 400 NEW_CODE"}, end: (*simulator.Server).Confirm},
+	{faultRow: faultRow{what: "refused as invalid",
+		calls: "send PARAM_ERROR; ask NOT_FOUND", status: payout.StatusFailed, money: "never", code: "never_received"},
+		sends: []string{"false 400 PARAM_ERROR"}},
+}
+
+// TestWechatPayouts plays the rows: each payout reaches its status by its calls and moves its money at most
+// once. A recipient who shall confirm has what it needs, also after lost answers.
+func TestWechatPayouts(t *testing.T) {
+	t.Parallel()
+	r := newWechatRig(t)
+	p := r.create(t, spec{total: 3000, least: r.pay.Limits().MinPayout, count: len(wechatRows), payouts: "wechat"})
+	r.awaitOpen(t, p.ID)
+	for i, row := range wechatRows {
+		user := fmt.Sprintf("o%d%s", i, row.suffix)
+		r.sends[user] = row.sends
+		t.Run(row.what, func(t *testing.T) {
+			t.Parallel()
+			claim := r.grab(t, p.ID, user).Claim
+			if row.end != nil {
+				waiting := r.awaitPayout(t, claim, payout.StatusAwaitingRecipient)
+				if got := r.awaitRecipientAction(t, waiting).Parameters; len(got) != 3 || got["package"] == "" {
+					t.Errorf("the recipient gets %v", got)
+				}
+				if no := payout.OrderNo(waiting.ID, 1); !row.end(r.sim, no) {
+					t.Fatalf("the simulator has no waiting transfer %s", no)
+				}
+			}
+			var ended payout.Payment
+			no, want := "", callPattern(row.calls)
+			wait.Within(t, rowWithin, func() string {
+				return fmt.Sprintf("%s (%+v) after calls %q, want %s after %q", ended.Status, ended.Failure, r.seen(no), row.status, row.calls)
+			}, func() bool {
+				ended = r.payoutOf(t, claim)
+				no = payout.OrderNo(ended.ID, 1)
+				return ended.Status == row.status && want.MatchString(r.seen(no))
+			})
+			if code := ended.Failure; (row.code == "") != (code == nil) || code != nil && code.Code != row.code {
+				t.Errorf("failed with %+v, want %q", code, row.code)
+			}
+			if n := r.sim.Moved(no); n != map[string]int{"once": 1}[row.money] || ended.Attempt != 1 {
+				t.Errorf("money moved %d times, want %s; attempt %d", n, row.money, ended.Attempt)
+			}
+		})
+	}
+}
