@@ -229,8 +229,8 @@ func TestFundingSlow(t *testing.T) {
 	if got := h.packet(h.app, id); got.Status != "open" {
 		t.Errorf("%+v", got)
 	}
-	const processing, paid = `"funding":{"source":"sender","provider":"sandbox","method":"sandbox","status":"processing","expires_at":null,"next_action":null,"failure":null}`,
-		`"funding":{"source":"sender","provider":"sandbox","method":"sandbox","status":"paid","expires_at":null,"next_action":null,"failure":null}`
+	const processing, paid = `"funding":{"source":"sender","provider":"sandbox","method":"sandbox","status":"processing","expires_at":null,"next_action":null,"failure":null,"late_payment":null}`,
+		`"funding":{"source":"sender","provider":"sandbox","method":"sandbox","status":"paid","expires_at":null,"next_action":null,"failure":null,"late_payment":null}`
 	if !strings.Contains(string(first.body), processing) {
 		t.Errorf("slow: %s", first)
 	}
