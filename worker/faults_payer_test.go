@@ -1,6 +1,9 @@
 package worker_test
 
 import (
+	"net/http"
+	"sync/atomic"
+
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 )
@@ -50,9 +53,37 @@ var payerRows = []faultRow{
 		then:  func(s *scene) { s.await(payout.StatusAwaitingPayer); s.pay(); s.withdraw() },
 		calls: payersCharge + "close order_paid*; ask succeeded+", status: payout.StatusPaid, money: "once", ends: packet.StatusClosed},
 	{what: "paid after the close: refunded in full", ops: charges, within: unhurriedPayer, rules: []rule{fault("", "pay_after_close", 1)},
-		then:  func(s *scene) { s.await(payout.StatusAwaitingPayer); s.withdraw() },
+		set: shownOnceRejected,
+		then: func(s *scene) {
+			s.await(payout.StatusAwaitingPayer)
+			s.withdraw()
+			s.awaitPacket(packet.StatusRejected)
+			n := s.heldNotice()
+			for n.Type != "order.succeeded" {
+				n = s.heldNotice()
+			}
+			s.deliver(n, http.StatusNoContent)
+		},
 		calls: payersCharge + "close declined; ask declined+; ask succeeded+", status: payout.StatusPaid, money: "once",
 		ends: packet.StatusRejected},
+}
+
+// shownOnceRejected hides a payment after the close until the packet is rejected: else it may be recalled.
+func shownOnceRejected(s *scene) {
+	keepNotices(s)
+	var closed atomic.Pointer[reply]
+	s.line.between = func(x *exchange, forward func() reply) reply {
+		a := forward()
+		switch {
+		case x.verb == "close":
+			closed.Store(&a)
+		case x.Kind == payout.KindCharge && a.says() == "succeeded" && closed.Load() != nil:
+			if rec, err := s.r.store.Packet(s.Context(), s.packet.ID); err != nil || rec.Stored != packet.StatusRejected {
+				return *closed.Load()
+			}
+		}
+		return a
+	}
 }
 
 // payWhenAsked pays once the charge waits for its sender.
