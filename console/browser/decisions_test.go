@@ -15,6 +15,7 @@ import (
 	"hongbao/internal/staff"
 	"hongbao/internal/store"
 	"hongbao/test/harness"
+	"hongbao/test/wait"
 )
 
 // TestWrongRole: a role without the right to decide sees no form, and the API refuses a forged
@@ -267,7 +268,10 @@ func TestRetryManyOfAnotherPage(t *testing.T) {
 	b.click(`input[name=scope][value=all]`)
 	b.follow("#dry-run")
 	b.fill("#bulk textarea", "all of them")
-	b.follow("#retry-many")
+	wait.Until(t, "all are decided", func() bool { // pressed again when the answer takes too long
+		b.follow("#retry-many")
+		return b.count("#bulk-result") > 0
+	})
 	b.has("#bulk-result", "Retry result", "52 in total")
 }
 
