@@ -113,11 +113,15 @@ func (a *Adapter) Zone() *time.Location { return china }
 // Limits returns the vendor's limits and those of the account.
 func (a *Adapter) Limits() payout.Limits {
 	l := payout.Limits{Adapter: a.Adapter(), LandingWindow: landingWindow, Remembers: remembers, RefundWindow: refundWindow,
-		RefundsPerCharge: refundsPerCharge, RefundSpacing: refundSpacing, MinPayout: minScene, MaxPayout: a.cfg.MaxPayout, NameFrom: nameFrom,
+		RefundsPerCharge: refundsPerCharge, RefundSpacing: refundSpacing, MinPayout: minScene, MaxPayout: nameFrom - 1, NameFrom: nameFrom,
 		SendsPerSecond: map[payout.Op]int{payout.OpCharge: prepaysPerSecond, payout.OpTransfer: transfersPerSecond,
 			payout.OpRefund: refundsPerSecond}}
-	if a.cfg.Style == "RED_PACKET" && (l.MaxPayout == 0 || l.MaxPayout > redPacketMax) {
-		l.MaxPayout = redPacketMax
+	// MaxPayout is below NameFrom: nobody gives the names of recipients yet.
+	if most := a.cfg.MaxPayout; most > 0 {
+		l.MaxPayout = min(l.MaxPayout, most)
+	}
+	if a.cfg.Style == "RED_PACKET" {
+		l.MaxPayout = min(l.MaxPayout, redPacketMax)
 	}
 	for _, name := range methods {
 		if a.cfg.AppIDs[name] == "" {
