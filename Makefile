@@ -53,6 +53,8 @@ setup: build
 # Most tests wait, for timers, leases and servers that start again: more of them run at once
 # than there are processors.
 GOTEST := go test -parallel 4
+# A deadline tells a defect from a slow machine only if it is generous.
+test race: export TEST_PATIENCE ?= 3
 
 # Packages are begun in this order, two at a time. e2e waits a lot, beside worker, which does not.
 LONG := ./worker ./console/browser ./api ./internal/store ./internal/store/report ./test/e2e ./cmd/hongbao ./internal/pool

@@ -52,7 +52,7 @@ func notified(t *testing.T, c *crashes, name string) {
 // returns the same answer.
 func declined(t *testing.T, c *crashes, name string) {
 	r := wire.CreatePacket{SenderID: name + "~broke", TotalAmount: crashTotal, ShareCount: 3}
-	ctx, cancel := context.WithTimeout(t.Context(), reachWithin)
+	ctx, cancel := context.WithTimeout(t.Context(), wait.Limit())
 	defer cancel()
 	var ids []string
 	for range 2 {
@@ -76,7 +76,7 @@ func declined(t *testing.T, c *crashes, name string) {
 // closed at the provider, and no money moves.
 func withdrawn(t *testing.T, c *crashes, name string) {
 	r := wire.CreatePacket{SenderID: name, TotalAmount: crashTotal, ShareCount: 3, Funding: &wire.CreateFunding{Method: "sandbox_app"}}
-	ctx, cancel := context.WithTimeout(t.Context(), reachWithin)
+	ctx, cancel := context.WithTimeout(t.Context(), wait.Limit())
 	defer cancel()
 	p, err := c.app.Create(ctx, r, client.Key(name))
 	if err != nil {
@@ -220,7 +220,7 @@ func (c *crashes) newPacketLife(t *testing.T, name string, shares int, change ..
 	for _, f := range change {
 		f(&r)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), reachWithin)
+	ctx, cancel := context.WithTimeout(t.Context(), wait.Limit())
 	defer cancel()
 	p, err := c.app.CreateAndWait(ctx, r, client.Key(name))
 	if err != nil {
@@ -259,7 +259,7 @@ func (l *packetLife) settled(t *testing.T) {
 			t.Errorf("%s got %+v, then %+v", user, first, again)
 		}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), healWithin)
+	ctx, cancel := context.WithTimeout(t.Context(), wait.Limit())
 	defer cancel()
 	if p, err := l.app.Create(ctx, l.create, l.key); err != nil || p.ID != l.id {
 		t.Errorf("the repeated create made %+v, not %s: %v", p, l.id, err)

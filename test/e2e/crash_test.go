@@ -14,16 +14,9 @@ import (
 	"hongbao/test/wait"
 )
 
-const (
-	// atOnce is the number of failpoints in progress. Each kill also disturbs the packets of the other
-	// stories, which is wanted. With more of them a busy Temporal falls behind and does not catch up.
-	atOnce = 12
-	// reachWithin is the time in which a failpoint has to be reached. Other stories kill the same
-	// processes, and the machine may be busy.
-	reachWithin = 2 * time.Minute
-	// healWithin is the time in which a packet has to end after that.
-	healWithin = 2 * time.Minute
-)
+// atOnce is the number of failpoints in progress. Each kill also disturbs the packets of the other
+// stories, which is wanted. With more of them a busy Temporal falls behind and does not catch up.
+const atOnce = 12
 
 // crashes takes one running stack through all failpoints.
 type crashes struct {
