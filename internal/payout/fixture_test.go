@@ -40,7 +40,7 @@ func (b *paymentStore) send() (string, error) {
 	switch ChooseOrderNo(b.p, b.attempts, b.now) {
 	case NoOrderNo:
 		if len(b.attempts) > 0 && b.step().Do == ActionSend {
-			found, err := RevertToUnknown(&b.p, &b.attempts[len(b.attempts)-1], b.now)
+			found, err := RefuseSend(&b.p, &b.attempts[len(b.attempts)-1], b.now)
 			if found != nil {
 				b.breaks = append(b.breaks, *found)
 			}

@@ -269,10 +269,10 @@ func RecordSend(p *Payment, a *Attempt, l Limits, now time.Time) error {
 	return nil
 }
 
-// RevertToUnknown ends a retry whose earlier order numbers are not all confirmed final (rule R5):
-// the payment is queried further. One that waits for its recipient goes on waiting, without client data. The
-// break is that of an order number that was sent for too long.
-func RevertToUnknown(p *Payment, a *Attempt, now time.Time) (*Break, error) {
+// RefuseSend records that a due send must not go out (rule R5). The payment becomes unknown and is queried further;
+// one that waits for its recipient keeps its status, without client data. The break is that of an order number that
+// was sent for too long.
+func RefuseSend(p *Payment, a *Attempt, now time.Time) (*Break, error) {
 	if p.Status == StatusAwaitingRecipient {
 		a.RenewAt = time.Time{}
 	} else if err := p.Move(StatusUnknown); err != nil {

@@ -10,7 +10,7 @@ func (s *Settlement) succeeded(o Observation, now time.Time) error {
 	p, a := &s.Payment, &s.Attempt
 	if a.Statement == ObsDeclined || a.Statement == ObsReturned {
 		// A send and a query disagree: only a repeated statement counts.
-		if !p.closing() { // one who pays after the close is refunded in full
+		if !p.closing() { // a payment after the close is refunded in full
 			s.contradiction(o)
 		}
 		a.Statement, a.EndedAt = ObsSucceeded, time.Time{}

@@ -276,7 +276,7 @@ func (tx tx) refuseSend(row mysql.PaymentRow, p payout.Payment, attempts []payou
 	step := payout.NextDue(p, attempts, tx.now)
 	if step.Do == payout.ActionSend && len(attempts) > 0 {
 		cur := &attempts[len(attempts)-1]
-		found, err := payout.RevertToUnknown(&p, cur, tx.now)
+		found, err := payout.RefuseSend(&p, cur, tx.now)
 		if err != nil {
 			return err
 		}

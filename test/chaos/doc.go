@@ -12,8 +12,8 @@
 //	make chaos CHAOS='-length 5m -seed 7 -rate 50'
 //
 // With -provider wechat the recipients are paid through the simulator of WeChat Pay, in a process of its
-// own, which is stopped, cut off and made to misbehave; charges stay at the sandbox. A recipient confirms
-// with what the API gives to the recipient's app.
+// own. Its process stops, its network is cut and its answers are wrong; charges stay at the sandbox. A
+// recipient confirms with what the API gives to the recipient's app.
 //
 // Without -length it is the short form that `make test` runs: a fixed seed, every
 // process killed once, one pair, two broken links. After a violation it prints the

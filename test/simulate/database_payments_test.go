@@ -93,7 +93,7 @@ func (b *database) BeginSend(_ context.Context, id string, l payout.Limits, enco
 		case payout.NoOrderNo:
 			b.world.waits(p, attempts)
 			if len(attempts) > 0 && payout.NextDue(p, attempts, now).Do == payout.ActionSend {
-				found, err := payout.RevertToUnknown(&p, &attempts[len(attempts)-1], now)
+				found, err := payout.RefuseSend(&p, &attempts[len(attempts)-1], now)
 				if err != nil {
 					return err
 				}

@@ -116,7 +116,7 @@ func (a *Adapter) Limits() payout.Limits {
 		RefundsPerCharge: refundsPerCharge, RefundSpacing: refundSpacing, MinPayout: minScene, MaxPayout: nameFrom - 1, NameFrom: nameFrom,
 		SendsPerSecond: map[payout.Op]int{payout.OpCharge: prepaysPerSecond, payout.OpTransfer: transfersPerSecond,
 			payout.OpRefund: refundsPerSecond}}
-	// MaxPayout is below NameFrom: nobody gives the names of recipients yet.
+	// MaxPayout is below NameFrom: the API takes no names of recipients yet.
 	if most := a.cfg.MaxPayout; most > 0 {
 		l.MaxPayout = min(l.MaxPayout, most)
 	}
