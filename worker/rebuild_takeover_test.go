@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"hongbao/activities"
 	"hongbao/internal/devstack/stacktest"
 	"hongbao/internal/fence"
 	"hongbao/internal/packet"
@@ -85,7 +86,7 @@ func TestR9_RebuildKilled(t *testing.T) {
 			}
 		}
 		first := rebuild.New(killed)
-		_, did, err := first.Lane(dying, lane)
+		_, did, err := rebuiltUntil(dying, first, lane, func() bool { return dying.Err() != nil })
 		if did != (step == "ended") || !did && err == nil {
 			t.Fatalf("killed after %s: %v %v", step, did, err)
 		}
@@ -139,11 +140,16 @@ func (r *rig) rebuildShut(t testing.TB, rebuilder *rebuild.Rebuilder) {
 }
 
 // rebuilt rebuilds a lane, with retries while something does not answer, as a worker does.
-func rebuilt(t testing.TB, rebuilder *rebuild.Rebuilder, lane int) (b fence.Rebuild, did bool, err error) {
+func rebuilt(t testing.TB, rebuilder *rebuild.Rebuilder, lane int) (fence.Rebuild, bool, error) {
 	t.Helper()
+	return rebuiltUntil(t.Context(), rebuilder, lane, func() bool { return false })
+}
+
+// rebuiltUntil is rebuilt, which also ends once the rebuilder was ended on purpose.
+func rebuiltUntil(ctx context.Context, rebuilder *rebuild.Rebuilder, lane int, ended func() bool) (b fence.Rebuild, did bool, err error) {
 	wait.Reached(wait.Limit(), func() bool { // also in goroutines, which must not end a test
-		b, did, err = rebuilder.Lane(t.Context(), lane)
-		return !errors.Is(err, packet.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded)
+		b, did, err = rebuilder.Lane(ctx, lane)
+		return ended() || !errors.Is(err, packet.ErrUnavailable) && !activities.TemporalUnavailable(err)
 	})
 	return b, did, err
 }
@@ -197,7 +203,14 @@ func TestR9_RebuildStale(t *testing.T) {
 		stale := rebuild.New(slow)
 		answer := make(chan error, 1)
 		go func() {
-			_, did, err := stale.Lane(ctx, lane)
+			_, did, err := rebuiltUntil(ctx, stale, lane, func() bool {
+				select {
+				case <-stands:
+					return true
+				default:
+					return false
+				}
+			})
 			if did {
 				err = errors.New("it says that it has rebuilt the lane")
 			}

@@ -230,8 +230,12 @@ func TestRetryManyOfAnotherPage(t *testing.T) {
 	if len(onPage) != 3 {
 		t.Fatalf("%d payouts at %s", len(onPage), place)
 	}
+	press := func(button string) { // again when the answer takes too long
+		t.Helper()
+		wait.Until(t, "an answer to "+button, func() bool { return b.follow(button) == http.StatusOK && b.count("#bulk-result") > 0 })
+	}
 	b.click(`input[value="` + onPage[1] + `"]`)
-	b.follow("#dry-run")
+	press("#dry-run")
 	b.has("#bulk-result", "Dry run result", "1 in total", onPage[1])
 	if again := b.attrs("input[name=id]", "value"); !slices.Equal(again, onPage) {
 		t.Errorf("the page has %q, before %q", again, onPage)
@@ -243,7 +247,7 @@ func TestRetryManyOfAnotherPage(t *testing.T) {
 	b.has("#bulk #refused", "The reason")
 	ticked(onPage[1])
 	b.fill("#bulk textarea", "incident 17 is over")
-	b.follow("#retry-many")
+	press("#retry-many")
 	b.has("#bulk-result", "Retry result", "1 in total", onPage[1], "retried")
 	d, err := h.Reports.Payment(t.Context(), onPage[1])
 	h.must(err)
@@ -253,7 +257,7 @@ func TestRetryManyOfAnotherPage(t *testing.T) {
 
 	b.open("/payouts?status=failed")
 	b.click(`input[name=scope][value=all]`)
-	b.follow("#dry-run")
+	press("#dry-run")
 	b.has("#bulk-result", "52 in total")
 	if b.count("input[name=scope][value=all][checked]") != 1 {
 		t.Error("all that fit are not chosen any more")
@@ -266,12 +270,9 @@ func TestRetryManyOfAnotherPage(t *testing.T) {
 	}
 	b.open("/payouts?status=failed")
 	b.click(`input[name=scope][value=all]`)
-	b.follow("#dry-run")
+	press("#dry-run")
 	b.fill("#bulk textarea", "all of them")
-	wait.Until(t, "all are decided", func() bool { // pressed again when the answer takes too long
-		b.follow("#retry-many")
-		return b.count("#bulk-result") > 0
-	})
+	press("#retry-many")
 	b.has("#bulk-result", "Retry result", "52 in total")
 }
 
