@@ -66,6 +66,7 @@ var advice = map[wire.Code]string{
 		"create a new one.",
 	wire.CodeCampaignEnded:    "Create another campaign with a new Idempotency-Key.",
 	wire.CodeManyCampaigns:    "End campaigns that are no longer needed, then repeat the request.",
+	wire.CodeManyUnpaid:       "Have the sender pay or close an earlier packet, then repeat the request with the same Idempotency-Key.",
 	wire.CodeExpired:          "Show that the packet is over. The unclaimed amount is refunded to the sender.",
 	wire.CodeBodyTooLarge:     "Send at most 64 KiB; 4 MiB when a packet or campaign is created.",
 	wire.CodeUnsupportedMedia: "Send `Content-Type: application/json` without a content coding.",

@@ -154,23 +154,56 @@ func (c *uncachedClaim) answer() answer {
 func (*uncachedClaim) bodyOf() any { return wire.Claim{} }
 
 func (s *Server) getGrab(ctx context.Context, in *grabIn) (*uncachedClaim, error) {
-	l, err := s.locate(ctx, in.ID)
+	l, c, p, err := in.claim(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if err := in.own(l.snapshot().Packet); err != nil {
-		return nil, err
+	return s.renderOwnClaim(ctx, l, c, p), nil
+}
+
+// claim reads the claim that the path names.
+func (in *grabIn) claim(ctx context.Context) (l location, c packet.Claim, p payout.PayoutProgress, err error) {
+	if l, err = in.server.locate(ctx, in.ID); err != nil {
+		return l, c, p, err
 	}
-	c, p, err := in.oneClaim(l, in.ID, in.User)
-	if err != nil {
-		return nil, err
+	if err = in.own(l.snapshot().Packet); err != nil {
+		return l, c, p, err
 	}
+	c, p, err = in.oneClaim(l, in.ID, in.User)
+	return l, c, p, err
+}
+
+// renderOwnClaim renders a claim with what its recipient needs in order to confirm.
+func (s *Server) renderOwnClaim(ctx context.Context, l location, c packet.Claim, p payout.PayoutProgress) *uncachedClaim {
 	out := renderClaim(c, p)
 	out.BestLuck = isBest(s.luck(l), c, p)
 	if p.Status == payout.StatusAwaitingRecipient {
-		out.Confirm = s.confirm(ctx, in.ID, p.ID)
+		out.Confirm = s.confirm(ctx, c.PacketID, p.ID)
 	}
-	return &uncachedClaim{out}, nil
+	return &uncachedClaim{out}
+}
+
+type confirmAgainIn struct {
+	grabIn
+	Body wire.NoMembers `in:"body"`
+}
+
+// confirmAgain has a payout sent again whose recipient did not confirm in time.
+func (s *Server) confirmAgain(ctx context.Context, in *confirmAgainIn) (*uncachedClaim, error) {
+	l, c, p, err := in.claim(ctx)
+	if err != nil {
+		return nil, err
+	}
+	switch after, err := s.cfg.Store.ConfirmAgain(ctx, in.caller.key, p.ID); {
+	case err == nil:
+		p = after
+	case errors.Is(err, packet.ErrNotFound): // MySQL does not have it yet: its payout is about to begin
+	case refusedByState(err):
+		return nil, refusedDecision(err)
+	default:
+		return nil, err
+	}
+	return s.renderOwnClaim(ctx, l, c, p), nil
 }
 
 // confirm reads what the recipient of a payout needs in order to confirm; nil: there is none, or it is not

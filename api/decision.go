@@ -86,7 +86,8 @@ func (r *request) renderDecision(d *staff.Decision, p staff.PaymentRow, refused 
 	return accepted(wire.Decided{Decision: decision, Payout: r.server.renderPayout(p), Approval: approval})
 }
 
-func (r *request) renderRefusedDecision(refused error) (int, []byte) {
+// refusedDecision is the refusal of a decision by the state.
+func refusedDecision(refused error) *refusal {
 	e := refuse(wire.CodeNotRetryable)
 	switch {
 	case errors.Is(refused, payout.ErrNoOpenCancel):
@@ -106,7 +107,11 @@ func (r *request) renderRefusedDecision(refused error) (int, []byte) {
 	if moved := refusedMovement(refused); moved != nil {
 		e = moved
 	}
-	problem := e.problem(instanceOf(r.c), r.id)
+	return e
+}
+
+func (r *request) renderRefusedDecision(refused error) (int, []byte) {
+	problem := refusedDecision(refused).problem(instanceOf(r.c), r.id)
 	if changed, ok := errors.AsType[*payout.ChangedError](refused); ok {
 		problem.Preview = previewOf(changed.Now)
 	}

@@ -72,6 +72,25 @@ const (
 	maxReturnURL     = 512
 )
 
+// Unpaid packets take memory and cost nothing to create, so they are bounded. Creates at the same moment may
+// exceed a bound by a few.
+const (
+	maxUnpaidOfSender = 20
+	maxUnpaidOfApp    = 10_000
+)
+
+// boundUnpaid refuses a packet that its sender pays in an app while too many others wait for their payment.
+func (c *creation) boundUnpaid() error {
+	if c.packet.PayWithin == 0 {
+		return nil
+	}
+	if ofApp, ofSender := c.server.cfg.Pool.StagedCounts(c.ctx, c.packet.App, c.packet.SenderID); ofApp >= maxUnpaidOfApp ||
+		ofSender >= maxUnpaidOfSender {
+		return refuse(wire.CodeManyUnpaid)
+	}
+	return nil
+}
+
 // chooseMethod fixes how the sender of a new packet pays, by the methods of its charge provider. What the
 // method needs of the sender is sealed.
 func (c *creation) chooseMethod(limits payout.Limits, now time.Time) error {

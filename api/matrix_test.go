@@ -403,6 +403,7 @@ func (m *matrix) makeRows(failed []string) map[string]matrixRow {
 		"grab":            {who: apps, path: "/v1/packets/" + m.open + "/grabs", body: `{"user_id":"winner"}`, status: http.StatusOK},
 		"listGrabs":       read(apps, "/v1/packets/"+m.open+"/grabs"),
 		"getGrab":         read(apps, "/v1/packets/"+m.open+"/grabs/winner"),
+		"confirmAgain":    {who: apps, path: "/v1/packets/" + m.open + "/grabs/winner/confirm", status: http.StatusConflict},
 		"listUserClaims":  read(apps, "/v1/users/winner/claims"),
 		"listUserPackets": read(apps, "/v1/users/u1/packets"),
 		"getUserSummary":  read(apps, "/v1/users/winner/summary?year=2026"),

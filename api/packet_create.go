@@ -86,6 +86,9 @@ func (c *creation) run() (answer, error) {
 		if err := c.boundAmounts(); err != nil {
 			return answer{}, err
 		}
+		if err := c.boundUnpaid(); err != nil {
+			return answer{}, err
+		}
 	case err != nil:
 		return answer{}, err
 	case view.Packet.BodyHash != c.packet.BodyHash:

@@ -21,6 +21,7 @@ type Stage interface {
 	Views(ctx context.Context, ids []string) (map[string]packet.PoolView, error)
 	Progress(ctx context.Context, ids []string) (map[string]packet.PoolView, error)
 	Staged(ctx context.Context, apps []string, sender string, after packet.Cursor, limit int) ([]packet.Cursor, error)
+	StagedCounts(ctx context.Context, app, sender string) (ofApp, ofSender int)
 	Recall(ctx context.Context, id string) (packet.PoolView, error)
 }
 
@@ -71,6 +72,7 @@ type PacketReader interface {
 type Payments interface {
 	PayoutProgress(ctx context.Context, claims []payout.ClaimRef) (map[payout.ClaimRef]payout.PayoutProgress, error)
 	RecipientAction(ctx context.Context, payoutID string) (sealed []byte, err error)
+	ConfirmAgain(ctx context.Context, by access.Key, payoutID string) (payout.PayoutProgress, error)
 	Payments(ctx context.Context, f staff.PaymentFilter) ([]staff.PaymentRow, error)
 	Payment(ctx context.Context, id string) (staff.PaymentDetail, error)
 	Timeline(ctx context.Context, d staff.PaymentDetail) (staff.Timeline, error)

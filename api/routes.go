@@ -29,7 +29,7 @@ func packetRoutes() []*route {
 			summary: "Create a packet",
 			about: "Charges the sender, splits the total into shares and opens the packet. Repeat the request with the same " +
 				"Idempotency-Key until it is answered: the sender is charged once. The answers 2xx, 402 and 409 are kept for the " +
-				"life of the packet and at least 7 days more.",
+				"life of the packet and at least 7 days more, but not too_many_unpaid.",
 			params: []param{keyParam}, body: wire.CreatePacket{}, maxBody: createBodyLimit,
 			answers: []reply{
 				{status: http.StatusCreated, about: "The sender is charged; the packet is open, or scheduled when opens_at is in the " +
@@ -39,7 +39,7 @@ func packetRoutes() []*route {
 					body: wire.Packet{}, headers: []param{replayed}},
 			},
 			problems: []wire.Code{wire.CodeKeyRequired, wire.CodeFundingDeclined, wire.CodeInsufficientBalance, wire.CodeRequestInProgress,
-				wire.CodeKeyReused},
+				wire.CodeManyUnpaid, wire.CodeKeyReused},
 			handle: createPacket,
 		},
 		get(route{
@@ -100,6 +100,14 @@ func claimRoutes() []*route {
 			limit: requestTimeout, problems: []wire.Code{wire.CodeClaimNotFound},
 			answers: []reply{{status: http.StatusOK, about: "The claim.", headers: []param{cacheControl}}},
 		}, (*Server).getGrab),
+		post(route{
+			id: "confirmAgain", path: wire.PathPackets + "/{id}/grabs/{user_id}/confirm", tag: "claims", summary: "Let the recipient confirm again",
+			about: "Sends a payout again whose recipient did not confirm in time, so that they can: recipient_action is confirm and the " +
+				"payout failed. It needs no staff. Then get the claim until confirm is there. While the payout is under way nothing " +
+				"changes, so the request can be repeated. The body is optional: omit it or send an empty object.",
+			optional: true, problems: []wire.Code{wire.CodeClaimNotFound, wire.CodeNotRetryable, wire.CodeDecisionPending, wire.CodeHeld},
+			answers: []reply{{status: http.StatusOK, about: "The claim.", headers: []param{cacheControl}}},
+		}, (*Server).confirmAgain),
 	}
 }
 

@@ -25,4 +25,16 @@ func (c *Client) Claim(ctx context.Context, packetID, userID string) (*wire.Clai
 	return get[wire.Claim](ctx, c.caller, grabs(packetID)+"/"+segment(userID), nil)
 }
 
+// ConfirmAgain has a payout sent again whose recipient did not confirm in time: recipient_action is confirm, and
+// the payout failed. Then read the claim until it has Confirm. A repeated call changes nothing while the payout is
+// under way. Problems: CodeClaimNotFound, CodeNotRetryable, CodeDecisionPending and CodeHeld (staff decides).
+func (c *Client) ConfirmAgain(ctx context.Context, packetID, userID string) (*wire.Claim, error) {
+	claim := new(wire.Claim)
+	path := grabs(packetID) + "/" + segment(userID) + "/confirm"
+	if err := c.caller.do(ctx, call{method: http.MethodPost, path: path}, claim); err != nil {
+		return nil, err
+	}
+	return claim, nil
+}
+
 func grabs(packetID string) string { return wire.PathPackets + "/" + segment(packetID) + "/grabs" }

@@ -54,6 +54,16 @@ func (f filterForm) LateOnly() string {
 	return f.values().Encode()
 }
 
+// Lapsed is the query of the payouts that the list of failed ones leaves out, because their recipients did not
+// confirm in time; "" when it leaves none out.
+func (f filterForm) Lapsed(kind string) string {
+	if kind != "payout" || f.Status != string(wire.PayoutFailed) || f.Code != "" || f.Packet != "" || f.User != "" || f.Order != "" {
+		return ""
+	}
+	f.Code = "confirmation_expired"
+	return f.values().Encode()
+}
+
 // Query is the query of this list.
 func (f filterForm) Query() string { return f.values().Encode() }
 

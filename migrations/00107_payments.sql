@@ -2,8 +2,8 @@
 -- honoured share conflicts (h) use one table, because one transition table moves them all.
 -- status is written by a compare-and-set on (status, version) alone. deciding holds a
 -- decision that queries the provider before it takes effect (cancel, not_moved). needs_second_person: the
--- next retry needs a second person, whatever its amount. Keys that lists go by end in amount, so
--- that sums read no rows.
+-- next retry needs a second person, whatever its amount. Keys that lists go by have the
+-- amount, so that sums read no rows.
 -- +goose Up
 CREATE TABLE IF NOT EXISTS payments (
     id                VARBINARY(25) NOT NULL PRIMARY KEY COMMENT 'order number without the attempt',
@@ -39,7 +39,7 @@ CREATE TABLE IF NOT EXISTS payments (
     KEY payments_order (order_no),
     KEY payments_packet_list (packet_id, kind, created_at, id),
     KEY payments_created (kind, created_at, id, amount),
-    KEY payments_status (kind, status, created_at, id, amount),
+    KEY payments_status (kind, status, created_at, id, amount, failure_code),
     KEY payments_amount (kind, amount, created_at, id),
     CONSTRAINT payments_kind CHECK (kind IN ('c', 'p', 'r', 'h')),
     CONSTRAINT payments_amount CHECK (amount > 0),

@@ -17,7 +17,7 @@ type Claim struct {
 	Replayed        bool             `json:"replayed" doc:"true: the claim existed before this grab."`
 	BestLuck        bool             `json:"best_luck" doc:"true on exactly one claim once the packet is sold out or closed: the largest, then the earliest, then the lowest index. false before."`
 	Payout          PayoutRef        `json:"payout" doc:"The payout of the claim."`
-	RecipientAction *RecipientAction `json:"recipient_action" doc:"What the recipient can do so that the payout is paid. confirm: confirm at the provider. fix_account: give another account, or repair this one. verify_identity: prove who they are at the provider. wait: finance decides. null: nothing."`
+	RecipientAction *RecipientAction `json:"recipient_action" doc:"What the recipient can do so that the payout is paid. confirm: confirm at the provider; of a failed payout, after POST …/confirm. fix_account: give another account, or repair this one. verify_identity: prove who they are at the provider. wait: finance decides. null: nothing."`
 	Confirm         *Confirm         `json:"confirm" doc:"What the recipient's app needs in order to confirm. Only the claim of one user, read by itself, has it; null everywhere else, and while there is none. It works like a bearer key: give it to the recipient only."`
 }
 

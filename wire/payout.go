@@ -104,7 +104,7 @@ type RetryPreview struct {
 
 // PaymentFilter selects payouts or refunds; zero members select all.
 type PaymentFilter struct {
-	Status           PayoutStatus `json:"status,omitempty" doc:"Those in this status; of a bulk retry by default failed and returned." example:"failed"`
+	Status           PayoutStatus `json:"status,omitempty" doc:"Those in this status; of a bulk retry by default failed and returned. failed leaves out payouts whose recipients did not confirm in time (confirmation_expired), unless a packet, user, order number, reference or code is given: their apps send them again." example:"failed"`
 	PacketID         string       `json:"packet_id,omitempty" check:"text" doc:"Those of this packet."`
 	UserID           string       `json:"user_id,omitempty" check:"id" doc:"Those to this user; of a refund the sender."`
 	OrderNo          string       `json:"order_no,omitempty" check:"text" doc:"Those that used this order number, in any attempt."`

@@ -36,6 +36,7 @@ const (
 	CodeKeyEnded            Code = "key_ended"
 	CodeCampaignEnded       Code = "campaign_ended"
 	CodeManyCampaigns       Code = "too_many_campaigns"
+	CodeManyUnpaid          Code = "too_many_unpaid"
 	CodeExpired             Code = "expired"
 	CodeBodyTooLarge        Code = "body_too_large"
 	CodeUnsupportedMedia    Code = "unsupported_media_type"

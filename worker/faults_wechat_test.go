@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"hongbao/internal/access"
 	"hongbao/internal/payout"
 	"hongbao/internal/provider/wechat/simulator"
 	"hongbao/test/wait"
@@ -115,5 +116,33 @@ func TestWechatPayouts(t *testing.T) {
 				t.Errorf("money moved %d times, want %s; attempt %d", n, row.money, ended.Attempt)
 			}
 		})
+	}
+}
+
+// TestWechatConfirmAgain: a recipient who let the 24 hours pass is paid under another order number, once their app
+// asks for it and they confirm.
+func TestWechatConfirmAgain(t *testing.T) {
+	t.Parallel()
+	r := newWechatRig(t)
+	p := r.create(t, spec{total: 1000, least: r.pay.Limits().MinPayout, count: 1, payouts: "wechat"})
+	r.awaitOpen(t, p.ID)
+	claim := r.grab(t, p.ID, "late").Claim
+	waiting := r.awaitPayout(t, claim, payout.StatusAwaitingRecipient)
+	if !r.sim.Expire(payout.OrderNo(waiting.ID, 1)) {
+		t.Fatal("the transfer does not wait")
+	}
+	r.awaitPayout(t, claim, payout.StatusFailed)
+	by := access.Key{ID: "k", Role: access.RoleApp, Owner: "app"}
+	if now, err := r.store.ConfirmAgain(t.Context(), by, waiting.ID); err != nil || now.Status != payout.StatusPending {
+		t.Fatalf("%+v, %v", now, err)
+	}
+	again := r.awaitPayout(t, claim, payout.StatusAwaitingRecipient)
+	r.awaitRecipientAction(t, again)
+	if !r.sim.Confirm(payout.OrderNo(again.ID, 2)) {
+		t.Fatal("the second transfer does not wait")
+	}
+	r.awaitPayout(t, claim, payout.StatusPaid)
+	if first, second := r.sim.Moved(payout.OrderNo(again.ID, 1)), r.sim.Moved(payout.OrderNo(again.ID, 2)); first != 0 || second != 1 {
+		t.Errorf("paid %d times under the first number, %d under the second", first, second)
 	}
 }

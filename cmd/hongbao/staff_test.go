@@ -194,7 +194,7 @@ func (d *staffStack) testAudit(t *testing.T) {
 func TestExitCodes(t *testing.T) {
 	refused := "funding_declined forbidden not_eligible not_open_yet sold_out expired not_retryable decision_pending " +
 		"decision_changed held recovery_required own_key " +
-		"last_admin_key key_ended campaign_ended too_many_campaigns insufficient_balance reference_used"
+		"last_admin_key key_ended campaign_ended too_many_campaigns too_many_unpaid insufficient_balance reference_used"
 	usage := "invalid_request malformed_json malformed_request idempotency_key_required idempotency_key_reused body_too_large " +
 		"headers_too_large"
 	document := api.ErrorDocument()

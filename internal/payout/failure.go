@@ -72,7 +72,7 @@ var FailureCodes = []FailureCode{
 		"Retry to honour it with the house's money, or cancel to void it; both need two persons.", ""},
 	{FailureNotMoved, "Two persons stated that the money has not moved.", true, "Retry, with a second person, or pay another way and mark " +
 		"it as paid, or cancel.", "Retry, with a second person, or pay the sender yourself and mark it as paid."},
-	{"confirmation_expired", "The recipient did not confirm in time.", true, "Ask the recipient, then retry.", "Ask the sender, then retry."},
+	{FailureNotConfirmed, "The recipient did not confirm in time.", true, "Ask the recipient, then retry.", "Ask the sender, then retry."},
 	{"closed", "The charge was closed before it was paid: nothing was taken.", true, "Create the packet again, under another " +
 		"Idempotency-Key.", ""},
 	{"payee_unknown", "The provider does not know the recipient's account.", false, "Ask the recipient for the right account and pay it " +

@@ -1,6 +1,14 @@
 package payout
 
-import "time"
+import (
+	"fmt"
+	"time"
+
+	"hongbao/internal/money"
+)
+
+// FailureNotConfirmed is the code of a payout whose recipient did not confirm in time.
+const FailureNotConfirmed = "confirmation_expired"
 
 // RecipientAction is what the recipient of a payout can do so that it is paid.
 type RecipientAction string
@@ -18,13 +26,13 @@ var RecipientActions = []RecipientAction{RecipientConfirm, RecipientFixAccount, 
 
 // recipientActions lists the failures that the recipient can do something about.
 var recipientActions = map[string]RecipientAction{
-	"payee_declined":       RecipientFixAccount,
-	"account_frozen":       RecipientFixAccount,
-	"returned":             RecipientFixAccount,
-	"confirmation_expired": RecipientConfirm,
-	"payee_unknown":        RecipientFixAccount,
-	"payee_not_verified":   RecipientVerifyIdentity,
-	"payee_name_differs":   RecipientVerifyIdentity,
+	"payee_declined":     RecipientFixAccount,
+	"account_frozen":     RecipientFixAccount,
+	"returned":           RecipientFixAccount,
+	FailureNotConfirmed:  RecipientConfirm,
+	"payee_unknown":      RecipientFixAccount,
+	"payee_not_verified": RecipientVerifyIdentity,
+	"payee_name_differs": RecipientVerifyIdentity,
 }
 
 // RecipientActionOf returns what the recipient of a payout can do. code is that of a failed or
@@ -40,6 +48,18 @@ func RecipientActionOf(s Status, code string) RecipientAction {
 		return RecipientWait
 	}
 	return ""
+}
+
+// CheckConfirmAgain checks that a payout can be sent under another order number without staff: its recipient
+// did not confirm in time, which is final (rule R5), and no decision asks for a second person. Errors:
+// ErrNotRetryable, ErrDecisionPending.
+func CheckConfirmAgain(p Payment, attempts []Attempt, now time.Time) error {
+	c := DecisionRequest{Kind: DecisionRetry, ApproveFrom: money.Saturated}
+	if p.Kind != KindPayout || p.Status != StatusFailed || p.Failure == nil || p.Failure.Code != FailureNotConfirmed ||
+		NeedsApproval(p, attempts, c, now) {
+		return fmt.Errorf("payment %s is %s: confirm again: %w", p.ID, p.Status, ErrNotRetryable)
+	}
+	return CheckDecision(p, attempts, c.Kind, now)
 }
 
 // awaitRecipient settles that the recipient has not confirmed yet. While there is no client data for it, because

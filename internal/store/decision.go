@@ -46,9 +46,12 @@ func (s *Store) staffWrite(ctx context.Context, step failpoint.Step, w staff.Wri
 	return out, err
 }
 
+// deciding is the step of every transaction that makes a decision about a payment.
+var deciding = failpoint.Decide
+
 // decision is staffWrite for a decision about a payment.
 func (s *Store) decision(ctx context.Context, w staff.Write, fn func(tx tx) (staff.Answer, error)) (staff.Answer, error) {
-	return s.staffWrite(ctx, failpoint.Decide, w, fn)
+	return s.staffWrite(ctx, deciding, w, fn)
 }
 
 // Decide records a staff decision about a payment. Unless an approval is needed, it carries the

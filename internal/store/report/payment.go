@@ -147,6 +147,9 @@ func (s *Source) filtered(ctx context.Context, f staff.PaymentFilter) (q *gorm.D
 	if f.ProviderRef != "" {
 		q = q.Where("p.id IN (SELECT x.payment_id FROM attempts x WHERE x.provider_ref = ?)", mysql.ClipKey(f.ProviderRef, mysql.RefLen))
 	}
+	if f.Status == payout.StatusFailed && f.FailureCode == "" && f.PacketID == "" && f.UserID == "" && !named(f) {
+		q = q.Where("NOT (" + leftToApps + ")")
+	}
 	if !f.CreatedTo.IsZero() {
 		q = q.Where("p.created_at <= ?", f.CreatedTo.UTC())
 	}
