@@ -37,6 +37,7 @@ var advice = map[wire.Code]string{
 	wire.CodeClaimNotFound:  "The user has not won a share of this packet. An acknowledged claim is always found.",
 	wire.CodePayoutNotFound: "Check the id: it is the `payout.id` of a claim.",
 	wire.CodeRefundNotFound: "Check the id: `/v1/staff/refunds?packet_id=` lists the refunds of a packet.",
+	wire.CodeChargeNotFound: "Check the id: `/v1/staff/charges?packet_id=` lists the charge of a packet.",
 	wire.CodeCampaignNotFound: "Check the id: `/v1/campaigns` lists the campaigns of the app. A campaign of another app is answered " +
 		"the same way.",
 	wire.CodeMethodNotAllowed: "Use one of the methods in the Allow header.",

@@ -35,7 +35,7 @@ type decisionIn[B any] struct {
 	Body B      `in:"body"`
 }
 
-// decide returns the operation of one kind of decision about payouts or refunds, answered with D.
+// decide returns the operation of one kind of decision about payments, answered with D.
 func decide[B, D any](kind payout.DecisionKind) operation[decisionIn[B], stored[D]] {
 	return func(s *Server, ctx context.Context, in *decisionIn[B]) (*stored[D], error) {
 		c := payout.DecisionRequest{Kind: kind, ApproveFrom: s.cfg.ApprovalAmount}
@@ -80,7 +80,10 @@ func (r *request) renderDecision(d *staff.Decision, p staff.PaymentRow, refused 
 		return r.renderRefusedDecision(refused)
 	}
 	decision, approval := renderDecided(*d)
-	if p.Kind == payout.KindRefund {
+	switch p.Kind {
+	case payout.KindCharge:
+		return accepted(wire.DecidedCharge{Decision: decision, Charge: r.server.renderChargePayment(p), Approval: approval})
+	case payout.KindRefund:
 		return accepted(wire.DecidedRefund{Decision: decision, Refund: r.server.renderRefund(p), Approval: approval})
 	}
 	return accepted(wire.Decided{Decision: decision, Payout: r.server.renderPayout(p), Approval: approval})

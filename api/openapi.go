@@ -51,6 +51,7 @@ func Document(version string) ([]byte, error) {
 			{Name: "staff packets", Description: "Staff: packets of all apps."},
 			{Name: "staff payouts", Description: "Staff: payouts to recipients."},
 			{Name: "staff refunds", Description: "Staff: refunds to senders."},
+			{Name: "staff charges", Description: "Staff: charges of senders and apps."},
 			{Name: "staff decisions", Description: "Finance: retry, cancel, mark as paid, query, and approvals by a second person."},
 			{Name: "staff providers", Description: "Staff: payment providers and their holds."},
 			{Name: "staff balances", Description: "Finance: the balances of apps."},

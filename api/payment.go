@@ -22,7 +22,7 @@ const listTimeout = 8 * time.Second
 // maxNamed is how many payments a request can list by id.
 const maxNamed = 100
 
-// payments is the resource of payouts or of refunds: F is the filter of its list, I an item.
+// payments is the resource of charges, payouts or refunds: F is the filter of its list, I an item.
 type payments[F, I any] struct {
 	kind   payout.Kind
 	path   string
@@ -35,6 +35,8 @@ var (
 		func(f wire.PayoutFilter) wire.RefundFilter { return wire.RefundFilter{PayoutFilter: f} }, (*Server).renderPayout}
 	refundResource = payments[wire.RefundFilter, wire.Refund]{payout.KindRefund, wire.PathRefunds,
 		func(f wire.RefundFilter) wire.RefundFilter { return f }, (*Server).renderRefund}
+	chargeResource = payments[wire.PayoutFilter, wire.Payment]{payout.KindCharge, wire.PathCharges,
+		func(f wire.PayoutFilter) wire.RefundFilter { return wire.RefundFilter{PayoutFilter: f} }, (*Server).renderChargePayment}
 
 	payouts, refunds = payoutResource.list(), refundResource.list()
 )
@@ -165,6 +167,28 @@ func (s *Server) getRefund(ctx context.Context, in *refundIn) (*wire.RefundDetai
 		return nil, err
 	}
 	return out, nil
+}
+
+type chargeIn struct {
+	asked
+	ID string `path:"id" of:"charge"`
+}
+
+func (s *Server) getCharge(ctx context.Context, in *chargeIn) (*wire.ChargeDetail, error) {
+	d, err := s.payment(ctx, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	out := &wire.ChargeDetail{Payment: s.renderChargePayment(d.PaymentRow)}
+	out.PaymentHistory, err = in.history(d, payout.EventPacketRecorded, out.Workflow.ID)
+	return out, err
+}
+
+// renderChargePayment renders a charge, which the workflow of its packet runs.
+func (s *Server) renderChargePayment(r staff.PaymentRow) wire.Payment {
+	out := s.renderPayout(r).Payment
+	out.Workflow = s.workflowLink("packet/" + r.PacketID)
+	return out
 }
 
 // payment reads a payment with its attempts and history.

@@ -107,6 +107,7 @@ func typeOf[T any]() reflect.Type { return reflect.TypeFor[T]() }
 // every server.
 func routes() []*route {
 	return slices.Concat(packetRoutes(), claimRoutes(), userRoutes(), campaignRoutes(), staffCampaignRoutes(), overviewRoutes(),
-		payoutRoutes(), refundRoutes(), approvalRoutes(), auditRoutes(), staffPacketRoutes(), providerRoutes(), appProviderRoutes(), holdRoutes(),
-		balanceRoutes(), reconciliationRoutes(), closeRoutes(), exportRoutes(), keyRoutes(), platformRoutes(), documentRoutes())
+		payoutRoutes(), refundRoutes(), chargeRoutes(), approvalRoutes(), auditRoutes(), staffPacketRoutes(), providerRoutes(),
+		appProviderRoutes(), holdRoutes(), balanceRoutes(), reconciliationRoutes(), closeRoutes(), exportRoutes(), keyRoutes(), platformRoutes(),
+		documentRoutes())
 }

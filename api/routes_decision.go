@@ -109,6 +109,23 @@ func payoutRoutes() []*route {
 		}, (*Server).retryPayouts))
 }
 
+// chargeRoutes returns the routes to read charges and to query the provider about them.
+func chargeRoutes() []*route {
+	const path, payment, tag = wire.PathCharges, "charge", "staff charges"
+	return append(chargeResource.routes("What senders and apps pay for packets. "),
+		get(route{
+			id: "getCharge", path: path + "/{id}", tag: tag, summary: "Get a charge with its attempts and timeline",
+			about: "Returns the charge with every attempt and the merged history of its events. Staff cannot retry or cancel a charge: it ends " +
+				"by an answer of the provider, or by a break about its order number.",
+			limit: requestTimeout, answers: ok("The charge."),
+		}, (*Server).getCharge),
+		decisionRoute(route{
+			id: "askCharge", path: path + "/{id}/ask", payment: payment, summary: "Query the provider about a charge",
+			about: "Queries every order number of the charge and records the answers. It sends nothing. It is possible in every status, once an " +
+				"order number was sent.",
+		}, decide[wire.Reason, wire.DecidedCharge](payout.DecisionQuery)))
+}
+
 // refundRoutes returns the routes to read refunds and to decide about them.
 func refundRoutes() []*route {
 	const path, payment, tag = wire.PathRefunds, "refund", "staff refunds"

@@ -25,6 +25,8 @@ var things = map[string]thing{
 		"The payout's id.", "p3q5k9v0c1m7e2u8h4r6t0003"},
 	"refund": {isPayment(payout.KindRefund), absent(wire.CodeRefundNotFound), "The refund's id.",
 		"r3q5k9v0c1m7e2u8h4r6t0000"},
+	"charge": {isPayment(payout.KindCharge), absent(wire.CodeChargeNotFound), "The charge's id.",
+		"c3q5k9v0c1m7e2u8h4r6t0000"},
 	"hold":        {isNumbered(holdPrefix), none("hold"), "The hold's id.", "h12"},
 	"break":       {isNumbered(breakPrefix), none("break"), "The break's id.", "b4711"},
 	"audit entry": {isNumbered(""), none("audit entry"), "The number of an audit entry.", "17"},

@@ -10,6 +10,7 @@ const (
 	PathStaffCampaigns  = "/v1/staff/campaigns"
 	PathPayouts         = "/v1/staff/payouts"
 	PathRefunds         = "/v1/staff/refunds"
+	PathCharges         = "/v1/staff/charges"
 	PathApprovals       = "/v1/staff/approvals"
 	PathBreaks          = "/v1/staff/breaks"
 	PathReconciliations = "/v1/staff/reconciliations"

@@ -21,11 +21,11 @@ const (
 	PayoutPaidOutside       PayoutStatus = "paid_outside"
 )
 
-// Payment is what a payout and a refund share in answers to staff.
+// Payment is what charges, payouts and refunds share in answers to staff.
 type Payment struct {
-	ID           string         `json:"id" doc:"The id; it begins with p, of a share conflict with h, of a refund with r." example:"p3q5k9v0c1m7e2u8h4r6t0003"`
+	ID           string         `json:"id" doc:"The id; it begins with p, of a share conflict with h, of a refund with r, of a charge with c." example:"p3q5k9v0c1m7e2u8h4r6t0003"`
 	PacketID     string         `json:"packet_id" doc:"The packet."`
-	UserID       string         `json:"user_id" doc:"The recipient; of a refund the sender."`
+	UserID       string         `json:"user_id" doc:"The recipient; of a refund and of a charge the sender."`
 	Amount       money.Fen      `json:"amount" doc:"The amount owed."`
 	Currency     string         `json:"currency" enum:"CNY" doc:"The amount is in fen, the minor unit of CNY."`
 	Status       PayoutStatus   `json:"status" doc:"The status; see the payout of a claim."`

@@ -19,6 +19,7 @@ const (
 	CodeClaimNotFound       Code = "claim_not_found"
 	CodePayoutNotFound      Code = "payout_not_found"
 	CodeRefundNotFound      Code = "refund_not_found"
+	CodeChargeNotFound      Code = "charge_not_found"
 	CodeCampaignNotFound    Code = "campaign_not_found"
 	CodeMethodNotAllowed    Code = "method_not_allowed"
 	CodeRequestTimeout      Code = "request_timeout"

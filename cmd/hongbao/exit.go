@@ -62,7 +62,7 @@ var refusedCodes = []wire.Code{
 	wire.CodeInsufficientBalance, wire.CodeReferenceUsed,
 	wire.CodeOwnKey, wire.CodeLastAdminKey,
 	wire.CodeKeyEnded,
-	wire.CodeCampaignEnded, wire.CodeManyCampaigns,
+	wire.CodeCampaignEnded, wire.CodeManyCampaigns, wire.CodeManyUnpaid,
 }
 
 // inputCodes are API codes about wrong input.

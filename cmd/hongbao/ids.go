@@ -25,6 +25,7 @@ const (
 	writeBase32 = "20 characters of 0-9 and a-v"
 	writePayout = "25 characters, such as p3q5k9v0c1m7e2u8h4r6t0003"
 	writeRefund = "25 characters, such as r3q5k9v0c1m7e2u8h4r6t0000"
+	writeCharge = "25 characters, such as c3q5k9v0c1m7e2u8h4r6t0000"
 	writeKey    = "12 characters of a-z and 2-7"
 )
 
@@ -34,6 +35,7 @@ var (
 	campaignID = idForm{name: "the id of a campaign", write: writeBase32, valid: packet.ValidID}
 	payoutID   = idForm{name: "the id of a payout", write: writePayout, valid: idOf(payout.KindPayout, payout.KindHonour)}
 	refundID   = idForm{name: "the id of a refund", write: writeRefund, valid: idOf(payout.KindRefund)}
+	chargeID   = idForm{name: "the id of a charge", write: writeCharge, valid: idOf(payout.KindCharge)}
 	paymentID  = idForm{name: "the id of a payout or refund", write: writePayout,
 		valid: idOf(payout.KindPayout, payout.KindHonour, payout.KindRefund)}
 	orderNumber = idForm{name: "an order number", write: "27 characters, such as p3q5k9v0c1m7e2u8h4r6t000301", valid: isOrderNumber}

@@ -16,7 +16,7 @@ import (
 
 // formOf maps what the usage of a command calls its argument to the form of the id. nil: the argument is no id.
 var formOf = map[string]*idForm{
-	"<packet id>": &packetID, "<campaign id>": &campaignID, "<payout id>": &payoutID, "<refund id>": &refundID,
+	"<packet id>": &packetID, "<campaign id>": &campaignID, "<payout id>": &payoutID, "<refund id>": &refundID, "<charge id>": &chargeID,
 	"<approval id>": &approvalID, "<reconciliation id>": &reconciliationID, "<break id>": &breakID, "<hold id>": &holdID,
 	"<id>": &keyID, "<kid>": &ticketKeyID,
 	"<url>": nil, "<provider>": nil, "<scope>": nil, "<day>": nil, "<packet.json>": nil, "<app>": nil,

@@ -12,7 +12,7 @@ import (
 	"hongbao/wire"
 )
 
-// decided is the answer to a decision about a payout or refund.
+// decided is the answer to a decision about a payment.
 type decided struct {
 	decision wire.Decision
 	approval *wire.Approval

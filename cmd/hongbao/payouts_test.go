@@ -38,6 +38,7 @@ func TestPayouts(t *testing.T) {
 		"List": (*staffStack).testList, "Mend": (*staffStack).testMend, "TwoPersons": (*staffStack).testTwoPersons,
 		"Many":      (*staffStack).testMany,
 		"BrokenOff": (*staffStack).testBrokenOff, "LostAnswer": (*staffStack).testLostAnswer, "Refunds": (*staffStack).testRefunds,
+		"Charges":     (*staffStack).testCharges,
 		"ManyRefunds": (*staffStack).testManyRefunds, "Roles": (*staffStack).testRoles, "Hostile": (*staffStack).testHostile,
 		"Undecided": (*staffStack).testUndecided,
 	} {
@@ -517,6 +518,25 @@ func (d *staffStack) testManyRefunds(t *testing.T) {
 		if _, errs := d.sh(exitUsage, append([]string{"refunds"}, strings.Fields(args)...)...); !strings.Contains(errs, says) {
 			t.Errorf("%s: %s", args, errs)
 		}
+	}
+}
+
+func (d *staffStack) testCharges(t *testing.T) {
+	packetID, _ := d.refused("charges", "payer")
+	charge := payout.ID(payout.KindCharge, packetID, 0)
+	out, _ := d.sh(exitOK, "charges", "list", "--status", "paid", "--packet", packetID)
+	contains(t, out, charge, "payer", "¥3.00", "sandbox")
+	out, _ = d.sh(exitOK, "charges", "show", charge)
+	contains(t, out, charge, packetID, "paid", payout.OrderNo(charge, 1), "packet%2F")
+	if out, _ = d.sh(exitOK, "charges", "show", charge, "--json"); !json.Valid([]byte(out)) {
+		t.Errorf("%s", out)
+	}
+	out, _ = d.sh(exitOK, "charges", "ask", charge, "--reason", "the sender says nothing was taken")
+	contains(t, out, "charge "+charge+" of ¥3.00 from payer is paid")
+	_, errs := d.sh(exitFailed, "charges", "show", "c"+strings.Repeat("0", 24))
+	contains(t, errs, "charge_not_found")
+	if _, errs = d.sh(exitUsage, "charges", "show", "p"+charge[1:]); !strings.Contains(errs, "not the id of a charge") {
+		t.Errorf("%s", errs)
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 	"hongbao/wire"
 )
 
-// payments holds what differs between the commands about payouts and those about refunds.
+// payments holds what differs between the commands about payouts, refunds and charges; no charge can be retried.
 type payments struct {
 	one, many, example string
 	id                 idForm

@@ -56,9 +56,8 @@ type commandGroup struct {
 func groups() []commandGroup {
 	return []commandGroup{
 		{"app", "Commands for apps:", []command{packetsCommand(), campaignsCommand(), verifyCommand()}},
-		{"finance", "Commands for finance and audit:", []command{payoutsCommand(), refundsCommand(), approvalsCommand(), balancesCommand(),
-			shareConflictsCommand(),
-			reconcileCommand(), closeCommand(), ledgerCommand(), auditCommand()}},
+		{"finance", "Commands for finance and audit:", []command{payoutsCommand(), refundsCommand(), chargesCommand(), approvalsCommand(),
+			balancesCommand(), shareConflictsCommand(), reconcileCommand(), closeCommand(), ledgerCommand(), auditCommand()}},
 		{"operations", "Commands for operations:", []command{doctorCommand(), staffGroup(), providersCommand(), holdsCommand(), poolCommand(),
 			recoverCommand(), appsCommand(), keysCommand(), ticketKeysCommand()}},
 		{"servers", "Servers:", []command{apiCommand(), workerCommand(), providerCommand(), migrateCommand(), devCommand(),

@@ -52,7 +52,7 @@ const (
 	cmdPoolRebuild      = "pool rebuild"
 	cmdPackets          = "packets create|list|show|claims|grab|watch|limits, campaigns"
 	cmdDoctor           = "doctor"
-	cmdFinance          = "payouts|refunds|approvals|reconcile|close"
+	cmdFinance          = "payouts|refunds|charges|approvals|reconcile|close"
 	cmdOps              = "staff, providers list|hold|release, holds, packets list|recall, packets show --staff, campaigns staff"
 	cmdAuditor          = "audit list, audit verify --api"
 )
