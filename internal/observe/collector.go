@@ -68,6 +68,7 @@ func NewCollector(sources map[string]Source) *Collector {
 		{MetricCampaignAge, "Time in seconds since the oldest overdue campaign packet was due.", nil},
 		{MetricDaysLost, "Number of campaign days of the last 24 h without a grabbable packet, by reason: missed, declined, unopened.",
 			[]string{"reason"}},
+		{MetricShortBalances, "Number of apps whose balance does not cover their campaign days of the next 24 h.", nil},
 		{MetricApprovals, "Number of decisions that wait for the approval by a second person.", nil},
 		{MetricApprovalAge, "Age in seconds of the oldest decision that waits for approval.", nil},
 		{MetricDecisionsDue, "Number of items that wait for a decision of staff, by reason.", []string{"reason"}},
@@ -216,6 +217,7 @@ func (c *Collector) show(now time.Time, gauge func(name string, value float64, l
 	for _, d := range v.CampaignDays {
 		gauge(MetricDaysLost, float64(d.Waiting), d.Kind)
 	}
+	gauge(MetricShortBalances, float64(v.ShortBalances))
 	backlog(MetricOutbox, MetricOutboxAge, v.Outbox)
 	gauge(MetricQuarantined, float64(v.Quarantined))
 	gauge(MetricImbalance, float64(v.Imbalanced))

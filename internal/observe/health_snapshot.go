@@ -14,7 +14,7 @@ type HealthSnapshot struct {
 	Durable bool
 	// Handoffs wait in Redis for the relay, over all lanes.
 	Handoffs Backlog
-	// LanesFenced counts the lanes of the pool that this process refuses (rule R9).
+	// LanesFenced counts the lanes of the pool that this process refuses.
 	LanesFenced int64
 	// Lanes are the lanes by the state of their fence in MySQL; Oldest is since when a fence is not
 	// open.
@@ -45,6 +45,8 @@ type HealthSnapshot struct {
 	// CampaignDays are days of the last 24 h without a grabbable packet, by reason: missed,
 	// declined, unopened; Oldest is when the first of them was decided.
 	CampaignDays []KindBacklog
+	// ShortBalances counts apps whose balance does not cover their campaign days of the next 24 h.
+	ShortBalances int64
 	// Decisions are items that wait for staff, by reason, and for breaks by kind.
 	Decisions []DecisionBacklog
 	// Approvals are decisions that wait for a second person.
@@ -76,7 +78,7 @@ type HealthSnapshot struct {
 	Imbalanced int64
 	// Suspense is money in fen that moved twice and was not returned, from unresolved breaks.
 	Suspense int64
-	// MySQLRestored: MySQL was restored from an older backup (rule R13).
+	// MySQLRestored: MySQL was restored from an older backup.
 	MySQLRestored bool
 }
 

@@ -24,6 +24,7 @@ const (
 	MetricCampaigns       = "hongbao_campaigns_late"
 	MetricCampaignAge     = "hongbao_campaign_late_seconds"
 	MetricDaysLost        = "hongbao_campaign_days_lost"
+	MetricShortBalances   = "hongbao_app_balances_short"
 	MetricApprovals       = "hongbao_approvals_waiting"
 	MetricApprovalAge     = "hongbao_approval_oldest_seconds"
 	MetricDecisionsDue    = "hongbao_decisions_due"

@@ -421,6 +421,38 @@ func TestHealthOfCampaigns(t *testing.T) {
 	wantLost("missed 0 declined 0 unopened 2 ")
 }
 
+// TestHealthOfBalances: an app whose balance does not cover the next days of the campaigns that it pays for is
+// counted. Days later than in 24 hours, paused campaigns and those that a sender pays for are not.
+func TestHealthOfBalances(t *testing.T) {
+	t.Parallel()
+	s, _ := campaignClock(t, -time.Hour)
+	short := func(want int64) {
+		t.Helper()
+		v := storetest.NewSnapshot()
+		must(t, report.NewHealthReader(s.Source).Read(t.Context(), v))
+		if v.ShortBalances != want {
+			t.Errorf("%d apps, want %d", v.ShortBalances, want)
+		}
+	}
+	_, _, err := s.CreateCampaign(t.Context(), sampleCampaign())
+	must(t, err)
+	short(0)
+	paid := sampleCampaign()
+	paid.Template.Packet.ChargeProvider = payout.BalanceProvider
+	c, _, err := s.CreateCampaign(t.Context(), paid)
+	must(t, err)
+	short(1)
+	total := c.Template.Packet.TotalAmount
+	moveBalance(t, s, c.App, payout.PostCredit, total-1)
+	short(1)
+	moveBalance(t, s, c.App, payout.PostCredit, 1)
+	short(0)
+	moveBalance(t, s, c.App, payout.PostDebit, 1)
+	short(1)
+	made(s.SetCampaignStatus(t.Context(), c.ID, campaign.StatusPaused))(t)
+	short(0)
+}
+
 // TestTooManyCampaigns: the number of an app's campaigns that have not ended is bounded.
 func TestTooManyCampaigns(t *testing.T) {
 	t.Parallel()
