@@ -34,7 +34,7 @@ type ClosingStore interface {
 	ClaimRecords
 }
 
-// ClaimStore is the part of MySQL that records claims and share conflicts (rule R10).
+// ClaimStore is the part of MySQL that records claims and share conflicts.
 type ClaimStore interface {
 	RecordClaim(ctx context.Context, c packet.Claim) (payout.State, error)
 	RecordShareConflict(ctx context.Context, c packet.Claim, detail string) (payout.State, error)
@@ -76,7 +76,7 @@ type Pool interface {
 	PoolReader
 }
 
-// ClaimPools is the part of Redis that keeps stale claims (rule R9), is read before a charge is sent, and
+// ClaimPools is the part of Redis that keeps stale claims, is read before a charge is sent, and
 // holds the client data of an unpaid one.
 type ClaimPools interface {
 	KeepStaleClaim(ctx context.Context, c packet.Claim) (packet.Claim, packet.StaleResult, error)

@@ -127,7 +127,7 @@ func (a *Packets) OpenPool(ctx context.Context, p packet.Packet, f packet.Facts)
 }
 
 // keepFirstAnswer stores in MySQL which answer the create request got, so that a repeat gets the
-// same after a rebuild (rule R9). A rebuild assumes 201 for packets without a stored answer.
+// same after a rebuild. A rebuild assumes 201 for packets without a stored answer.
 func (a *Packets) keepFirstAnswer(ctx context.Context, id string) error {
 	view, err := a.Pool.View(ctx, id)
 	if errors.Is(err, packet.ErrNotFound) || err == nil && (view.First == nil || view.Retired) {

@@ -32,8 +32,8 @@ type Payments struct {
 }
 
 // RecordClaim records a claim and makes its payout pending. Repeatable. A claim that cannot be
-// recorded is stored as a share conflict (rule R10). That is a failed payout of its own, until
-// staff decide, and a break. The returned state is then that payout's. So is a stale claim (rule R9).
+// recorded is stored as a share conflict. That is a failed payout of its own, until
+// staff decide, and a break. The returned state is then that payout's. So is a stale claim.
 func (a *Payments) RecordClaim(ctx context.Context, c packet.Claim) (payout.State, error) {
 	st, done, err := a.recordStale(ctx, c)
 	if err == nil && !done {
@@ -144,7 +144,7 @@ func (a *Payments) Ask(ctx context.Context, orderNo string) (payout.Observation,
 
 // Settle writes an observation: status, ledger, breaks and timeline in one transaction. It is
 // idempotent. Nothing is written about an order number that a restored MySQL lacks. The run
-// continues from the row (rule R3), and a recovery finds the order at the provider (rule R13).
+// continues from the row (rule R3), and a recovery finds the order at the provider.
 // Nothing is written about an answer of another provider either.
 func (a *Payments) Settle(ctx context.Context, o payout.Observation, asked string) (payout.State, error) {
 	st, err := a.Store.Settle(ctx, o, asked)

@@ -10,7 +10,7 @@ import (
 	"hongbao/internal/packet"
 )
 
-// PoolRebuild is what requests the rebuild of a lane that has lost a pool (rule R9).
+// PoolRebuild is what requests the rebuild of a lane that has lost a pool.
 type PoolRebuild struct {
 	Fences LaneFences
 	MySQL  RestoreCheck
@@ -22,7 +22,7 @@ type LaneFences interface {
 	HaltLane(ctx context.Context, lane int, reason fence.LaneReason) error
 }
 
-// RestoreCheck returns an error while MySQL is restored and not yet recovered (rule R13).
+// RestoreCheck returns an error while MySQL is restored and not yet recovered.
 type RestoreCheck interface {
 	CheckNotRestored(ctx context.Context) error
 }

@@ -15,7 +15,7 @@ func (a *Payments) RecordStale(ctx context.Context, c packet.Claim) error {
 	return err
 }
 
-// recordStale records a stale claim (Store.IsStaleClaim) as a share conflict (rules R9, R10): a stalled
+// recordStale records a stale claim (Store.IsStaleClaim) as a share conflict: a stalled
 // relay held its hand-off while the lane was rebuilt without it, and its share may have been dealt again
 // or may be dealt at any time. The claim is in the pool before it is in MySQL, so that its user cannot win
 // a second share in between. It reports false, and has done nothing, for a claim that RecordClaim

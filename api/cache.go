@@ -87,7 +87,7 @@ type (
 )
 
 // luck is the best-luck share of a packet. It is valid for one epoch: a rebuilt pool may give
-// out shares again (R9).
+// out shares again.
 type luck struct {
 	share *int // index; nil: no share was won
 	epoch int64

@@ -169,7 +169,7 @@ func (l location) bestLuck() (share *int, final bool) {
 }
 
 // isBest reports whether a claim has the best luck: best is the index of that share. A share
-// conflict never has it (R10): its payout has another id, and its share belongs to another
+// conflict never has it: its payout has another id, and its share belongs to another
 // claim.
 func isBest(best *int, c packet.Claim, p payout.PayoutProgress) bool {
 	return best != nil && *best == c.ShareIndex && p.ID == pendingPayout(claimRefOf(c)).ID

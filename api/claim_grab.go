@@ -81,7 +81,7 @@ func grabShare(r *request) (answer, error) {
 // errLaneFenced is the cause of a 503, for the log only.
 var errLaneFenced = errors.New("the pool is being checked or rebuilt")
 
-// admit refuses changes of a packet while its lane is fenced (R9).
+// admit refuses changes of a packet while its lane is fenced.
 func (s *Server) admit(id string) error {
 	if _, open := s.cfg.Fence(id); !open {
 		return unavailable(errLaneFenced)

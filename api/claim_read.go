@@ -90,7 +90,7 @@ func (r *request) recordedGrabs(l location, after grabCursor, limit int) (grabPa
 		of[p.UserID] = progressOf(p)
 	}
 	page.payout = func(c packet.Claim) payout.PayoutProgress { return of[c.UserID] }
-	// A share is listed again for each share conflict about it (R10), so the next page may
+	// A share is listed again for each share conflict about it, so the next page may
 	// continue with the same share. Claims do not contain their position.
 	page.before = func(n int) int { return recorded[n-1].ShareIndex + 1 }
 	return page, nil

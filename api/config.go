@@ -53,7 +53,7 @@ type Config struct {
 	Pool      Pool
 	Store     Store
 	Providers *payout.Registry
-	// Probes are run by /readyz: redis, mysql, books (an error while MySQL is behind after a restore, R13), temporal
+	// Probes are run by /readyz: redis, mysql, books (an error while MySQL is behind after a restore), temporal
 	// and pool (an error while a lane is not open).
 	Probes health.Probes
 	// Runs returns the runs of a workflow from Temporal, for the timeline of a payment; nil:
@@ -131,8 +131,8 @@ type Config struct {
 	Version string
 }
 
-// Fence returns the epoch of a packet's lane, and false while the lane is checked or rebuilt
-// (R9). It is called with every grab and must not block. What a process remembers of a packet is
+// Fence returns the epoch of a packet's lane, and false while the lane is checked or
+// rebuilt. It is called with every grab and must not block. What a process remembers of a packet is
 // valid only in the epoch in which it was read, and while the lane is open.
 type Fence func(packetID string) (version int64, open bool)
 

@@ -116,7 +116,7 @@ func (e *refusal) Error() string {
 // Unwrap returns the cause.
 func (e *refusal) Unwrap() error { return e.cause }
 
-// The answer to a decision while MySQL is behind after a restore (R13). The state lasts
+// The answer to a decision while MySQL is behind after a restore. The state lasts
 // until operations have run hongbao recover.
 const (
 	restoredPause  = time.Minute

@@ -174,7 +174,7 @@ func (s *soldOut) read(ctx context.Context, id string, n int) ([]uint64, error) 
 	if err != nil {
 		return nil, err
 	}
-	for _, user := range users { // share conflicts: they have no share and keep their acknowledged amount (R10)
+	for _, user := range users { // share conflicts: they have no share and keep their acknowledged amount
 		hashes = append(hashes, maphash.String(s.seed, user))
 	}
 	slices.Sort(hashes)
@@ -196,7 +196,7 @@ func (s *soldOut) fromPool(ctx context.Context, id string, upTo int) (users []st
 	return users, nil
 }
 
-// conflictWinners reads the users with a share conflict (R10). A rebuilt pool has them as
+// conflictWinners reads the users with a share conflict. A rebuilt pool has them as
 // winners, but not among its ordered claims.
 func (s *soldOut) conflictWinners(ctx context.Context, id string, n int) (users []string, err error) {
 	acknowledged, err := s.grabs.WinnersCount(ctx, id)

@@ -2,7 +2,7 @@
 -- packet and kind is the second lock behind the grab script. The table counts the claims of a packet
 -- and lists those of a user. Keys of shares would cost more: a share without a claim takes a place in
 -- every key, and a million of them take a third longer to write. epoch and seq are the position in
--- the history of the lane (rule R9); NULL: not known, as of claims that the watch found.
+-- the history of the lane; NULL: not known, as of claims that the watch found.
 -- +goose Up
 CREATE TABLE IF NOT EXISTS claims (
     packet_id   VARBINARY(20) NOT NULL,

@@ -32,7 +32,7 @@ type HeartbeatCopy interface {
 	RaiseHeartbeatNumber(ctx context.Context, number int64) error
 }
 
-// Heartbeat detects that MySQL was restored from an older backup (rule R13). Its number is lower
+// Heartbeat detects that MySQL was restored from an older backup. Its number is lower
 // than the copy, or than what this process has seen. From then on MySQL reports the state
 // restored to every process.
 type Heartbeat struct {

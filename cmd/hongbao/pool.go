@@ -255,7 +255,7 @@ func poolRebuild(ctx context.Context, cfg poolConfig, lane int, out io.Writer, l
 }
 
 // rejectRestored compares MySQL's heartbeat with what Redis knows of it. Rebuilt from a MySQL that was restored, a lane would
-// lack acknowledged grabs (R13).
+// lack acknowledged grabs.
 func rejectRestored(ctx context.Context, db *store.Store, redis *pool.Pool) error {
 	known, err := redis.HeartbeatNumber(ctx)
 	if err != nil {

@@ -90,14 +90,14 @@ var (
 	// Notification: the provider reports that something happened.
 	NotificationStore = step(PathNotification, "notification_note", "a notification is stored, and a query of its order is due")
 
-	// Rebuild: a lane of Redis is rebuilt from MySQL (rule R9).
+	// Rebuild: a lane of Redis is rebuilt from MySQL.
 	RebuildBegin = step(PathRebuild, "rebuild_begin", "the lane is taken for a rebuild in MySQL, in its next epoch")
 	RebuildShut  = step(PathRebuild, "rebuild_shut", "the lane is in that epoch in Redis, behind a shut fence")
 	RebuildPool  = step(PathRebuild, "rebuild_pool", "the pool of a packet is rebuilt")
 	RebuildOpen  = step(PathRebuild, "rebuild_open", "the fence of the lane is open in Redis")
 	RebuildEnd   = step(PathRebuild, "rebuild_end", "the fence is open in MySQL, and the result of the rebuild is stored")
 
-	// Recover: what a restored MySQL lacks is put back (rule R13).
+	// Recover: what a restored MySQL lacks is put back.
 	RecoverDeclare   = step(PathRecover, "recover_declare", "MySQL is declared restored")
 	RecoverAttempt   = step(PathRecover, "recover_number", "an order number that the provider knows is restored, its outcome unknown")
 	RecoverCancel    = step(PathRecover, "recover_cancel", "a payout whose cancel's refund the provider knows is cancelled")

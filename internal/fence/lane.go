@@ -25,7 +25,7 @@ const (
 	LaneSeqBehind  LaneReason = "seq_behind"  // Redis has a lower seq than was acknowledged
 	LaneHalted     LaneReason = "halted"      // a process halted the lane in Redis without knowing the reason
 	LanePoolBehind LaneReason = "pool_behind" // MySQL has claims of a pool that Redis lacks
-	LaneMySQLOlder LaneReason = "books_older" // Redis is ahead of MySQL, which was restored (rule R13); no rebuild
+	LaneMySQLOlder LaneReason = "books_older" // Redis is ahead of MySQL, which was restored; no rebuild
 	LaneRequested  LaneReason = "by_hand"     // staff requested a rebuild
 )
 
@@ -56,7 +56,7 @@ func (l LaneRow) Leased(now time.Time, lease time.Duration) bool {
 func (l LaneRow) Position() Position { return Position{Epoch: l.Epoch, Seq: l.AckedSeq} }
 
 // Rebuildable reports whether a rebuild may open the lane: not a new one, nor one for which MySQL is
-// older than Redis (rule R13).
+// older than Redis.
 func (l LaneRow) Rebuildable() bool {
 	return l.State != LaneOpen && l.Reason != LaneNew && l.Reason != LaneMySQLOlder
 }

@@ -19,7 +19,7 @@ type Claim struct {
 	ShareIndex int       `json:"share_index"`
 	Amount     money.Fen `json:"amount"`
 	ClaimedAt  time.Time `json:"claimed_at"` // Redis TIME, milliseconds, UTC
-	// Epoch and Seq are the lane's position at the grab (rule R9); 0: unknown, as for claims read
+	// Epoch and Seq are the lane's position at the grab; 0: unknown, as for claims read
 	// from the pool instead of the hand-off.
 	Epoch int64 `json:"epoch,omitempty"`
 	Seq   int64 `json:"seq,omitempty"`

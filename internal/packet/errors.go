@@ -26,7 +26,7 @@ var (
 	// MySQL was restored.
 	ErrMoved = errors.New("row has moved")
 	// ErrStaleClaim: the claim is from before the last rebuild of its lane, which is open. The
-	// rebuilt pool may lack it (rule R9), so it is recorded only after it is kept in the pool.
+	// rebuilt pool may lack it, so it is recorded only after it is kept in the pool.
 	ErrStaleClaim = fmt.Errorf("won before its lane was rebuilt: %w", ErrUnavailable)
 	// ErrPoolGone: the pool is not in Redis.
 	ErrPoolGone = errors.New("pool is gone")

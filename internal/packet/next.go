@@ -48,7 +48,7 @@ const (
 // Facts are what a run knows about its packet. The zero value of each fact is unknown, and no step
 // that ends something follows from an unknown one. They are a proposal: each step proves its own
 // precondition again, in its transaction or script (rule R3). A step that finds the row at an earlier
-// status, because MySQL was restored, returns no facts, so that the row is read again (rule R13).
+// status, because MySQL was restored, returns no facts, so that the row is read again.
 type Facts struct {
 	// Status is the status of the row.
 	Status Status     `json:"status,omitempty"`

@@ -35,7 +35,7 @@ type PoolView struct {
 	RemainingCount int
 	ClaimedCount   int
 	ClaimedAmount  money.Fen
-	// KeptCount counts claims without a share that the pool got since its rebuild (rule R9).
+	// KeptCount counts claims without a share that the pool got since its rebuild.
 	KeptCount int
 	// BestShare is the share of the luckiest claim so far (Luckier); nil before the first claim.
 	BestShare *int

@@ -2,8 +2,8 @@ package packet
 
 import "time"
 
-// RecordedClaim is a claim that MySQL has: a share or, with Conflict, an acknowledged claim without one
-// (rule R10). A user may have one of each.
+// RecordedClaim is a claim that MySQL has: a share or, with Conflict, an acknowledged claim without one.
+// A user may have one of each.
 type RecordedClaim struct {
 	UserID     string
 	ShareIndex int

@@ -28,12 +28,12 @@ const (
 	// BreakOutcomeUnknown: the provider may have forgotten an order number of an open payment, and has not
 	// reported its outcome. Staff state what became of its money, or decide without it (rule R5).
 	BreakOutcomeUnknown BreakKind = "outcome_unknown"
-	// BreakShareConflict: a claim of the pool cannot be recorded (rule R10).
+	// BreakShareConflict: a claim of the pool cannot be recorded.
 	BreakShareConflict BreakKind = "share_conflict"
 	// BreakRestored: a recovery could not decide about a packet after a restore of MySQL. HoldRecovery
 	// holds the packet.
 	BreakRestored BreakKind = "restored"
-	// BreakPoolLost: Redis lost acknowledged grabs, and their users are not known (rule R9).
+	// BreakPoolLost: Redis lost acknowledged grabs, and their users are not known.
 	BreakPoolLost BreakKind = "pool_lost"
 )
 

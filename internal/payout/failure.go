@@ -33,7 +33,7 @@ type FailureCode struct {
 	RefundNextAction string
 }
 
-// FailureShareConflict is the code of a share conflict (rule R10).
+// FailureShareConflict is the code of a share conflict.
 const FailureShareConflict = "share_conflict"
 
 // FailureCodes is the catalogue of final failures: data, not code paths. An unlisted code is shown
@@ -126,7 +126,7 @@ func FailureOf(kind Kind, code, message string) *Failure {
 const FailureExpiredBeforeCharge = "expired_before_charge"
 
 // FailureRestoredBeforeCharge is the code of a charge from before a restore of MySQL that the provider
-// never received (rule R13).
+// never received.
 const FailureRestoredBeforeCharge = "restored_before_charge"
 
 // Unsent reports whether this is a charge without any send. It has no order number, so no money can
@@ -154,7 +154,7 @@ func ExpireUnsent(p *Payment, now time.Time) error {
 }
 
 // ChargeSucceededLate reports whether a charge succeeded after its packet may have been given up:
-// the charge had failed, or a recovery set it back to unknown (rule R13). If the packet was
+// the charge had failed, or a recovery set it back to unknown. If the packet was
 // rejected, all of it is refunded (rule R2); a packet that is still funding continues.
 func ChargeSucceededLate(was Status, now Payment) bool {
 	return now.Kind == KindCharge && now.Status == StatusPaid && (was == StatusFailed || was == StatusUnknown)

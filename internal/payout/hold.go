@@ -35,7 +35,7 @@ type HoldKind string
 const (
 	// HoldStaff: placed by staff.
 	HoldStaff HoldKind = "staff"
-	// HoldRestored: MySQL was restored from a backup (rule R13). It is derived from the heartbeat, not
+	// HoldRestored: MySQL was restored from a backup. It is derived from the heartbeat, not
 	// stored; only the end of a recovery releases it.
 	HoldRestored HoldKind = "mysql_restored"
 	// HoldRecovery: a recovery could not decide about a packet.

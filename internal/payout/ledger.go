@@ -42,7 +42,7 @@ const (
 	// PostRefundPaidOutside: a refund was made by other means.
 	PostRefundPaidOutside TransferKind = "refund_outside"
 	PostHonoured          TransferKind = "honoured"
-	// PostVoided: an honoured share conflict was not paid and is given up (rule R10).
+	// PostVoided: an honoured share conflict was not paid and is given up.
 	PostVoided        TransferKind = "voided"
 	PostSecondSuccess TransferKind = "second_success"
 	// PostSecondReturned: the money of a second success was returned.

@@ -23,7 +23,7 @@ const (
 	KindCharge  Kind = 'c' // sender -> us
 	KindPayout  Kind = 'p' // us -> recipient of a claim
 	KindRefund  Kind = 'r' // us -> sender
-	KindHonour  Kind = 'h' // us -> recipient of an honoured share conflict (rule R10)
+	KindHonour  Kind = 'h' // us -> recipient of an honoured share conflict
 	digits           = "0123456789abcdefghijklmnopqrstuv"
 	packetIDLen      = 20
 	numberLen        = 4

@@ -102,7 +102,7 @@ type Balances struct {
 	// ByAccount is credit minus debit of each account.
 	ByAccount map[Account]money.Fen
 	// Honours is the part of ByKind for share conflicts: the house's money, outside the packet's
-	// total (rule R10).
+	// total.
 	Honours map[TransferKind]money.Fen
 }
 

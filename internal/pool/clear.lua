@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- clear.lua removes keys of a lane while its fence is closed, so that a rebuild from
--- MySQL does not mix with older data (R9).
+-- MySQL does not mix with older data.
 --
 -- KEYS[1]  epoch of the lane, hash {epoch, gate, ...}
 -- KEYS[+1] one key to remove

@@ -27,7 +27,7 @@ const (
 	openRounds = 3
 )
 
-// Epochs stores the epochs of the lanes in MySQL (R9); store.Store. Every method returns
+// Epochs stores the epochs of the lanes in MySQL; store.Store. Every method returns
 // packet.ErrUnavailable while MySQL is away.
 type Epochs interface {
 	PoolLanes(ctx context.Context) ([]fence.LaneRow, error)

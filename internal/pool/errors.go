@@ -21,7 +21,7 @@ var (
 	// ErrReplicas: the master has the write, but fewer replicas have it than configured. It is an
 	// ErrUnavailable: a repeated call succeeds once enough have it.
 	ErrReplicas = fmt.Errorf("too few replicas have the write: %w", ErrUnavailable)
-	// ErrFenced: the lane lacks acknowledged changes, or may (R9). Nothing was changed; the lane
+	// ErrFenced: the lane lacks acknowledged changes, or may. Nothing was changed; the lane
 	// refuses calls until it is rebuilt. It is an ErrUnavailable.
 	ErrFenced = fmt.Errorf("the fence of the lane is closed: %w", ErrUnavailable)
 	// ErrEpoch: the lane is in another epoch than the one whose fence should change.

@@ -37,7 +37,7 @@
 -- sending); unavailable (counters and shares disagree, nothing taken). The last three
 -- elements are the counts: seq of the lane, changes of the process, grabs of the lane.
 
--- The fence (R9): refuse a caller of another epoch, and a lane that lacks acknowledged changes.
+-- The fence: refuse a caller of another epoch, and a lane that lacks acknowledged changes.
 local epoch, seen_seq, process, seen_own = string.match(ARGV[1], '^(%d+):(%d+):(%d+):(%d+)$')
 local fence = redis.call('HMGET', KEYS[1], 'epoch', 'gate', 'seq', process, 'grabs')
 if fence[1] ~= epoch or fence[2] ~= 'open' or tonumber(fence[3]) < tonumber(seen_seq) or (tonumber(fence[4]) or 0) < tonumber(seen_own) then

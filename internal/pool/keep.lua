@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- keep.lua writes an acknowledged claim that the packet's pool lacks since its rebuild, as a
--- claim without a share (R9, R10): a repeated grab returns it, and counters and shares stay.
+-- claim without a share: a repeated grab returns it, and counters and shares stay.
 -- A user's existing claim stays.
 --
 -- KEYS[1] epoch of the lane; its field kept counts such claims of this epoch
@@ -14,7 +14,7 @@
 -- Returns {outcome, claim record of the user, counts (epoch.go)}.
 -- Outcomes: kept; known (the user has a claim, nothing changed); gone (no pool, nothing changed).
 
--- The fence (R9): refuse a caller of another epoch, and a lane that lacks acknowledged changes.
+-- The fence: refuse a caller of another epoch, and a lane that lacks acknowledged changes.
 local epoch, seen_seq, process, seen_own = string.match(ARGV[1], '^(%d+):(%d+):(%d+):(%d+)$')
 local fence = redis.call('HMGET', KEYS[1], 'epoch', 'gate', 'seq', process)
 if fence[1] ~= epoch or fence[2] ~= 'open' or tonumber(fence[3]) < tonumber(seen_seq) or (tonumber(fence[4]) or 0) < tonumber(seen_own) then

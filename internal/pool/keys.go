@@ -39,7 +39,7 @@ func keyWorker(slot, n int) string {
 	return "hb:{" + copyTags[n] + "}:worker:" + strconv.Itoa(slot)
 }
 
-// keyBooks is the key of the copy of MySQL's restore counter, books.number (R13).
+// keyBooks is the key of the copy of MySQL's restore counter, books.number.
 func keyBooks(n int) string { return "hb:{" + copyTags[n] + "}:books" }
 
 // slots is the number of hash slots of Redis Cluster.
@@ -109,7 +109,7 @@ type packetKeys struct {
 	wins     string // set of users who have won in a packet of the same campaign; only of campaign packets
 	order    string // list of users in the order of their claims
 	handoff  string // stream of the lane
-	epoch    string // hash of the lane: epoch and fence (R9)
+	epoch    string // hash of the lane: epoch and fence
 	live     string // sorted set of the lane: packet id -> created_at in ms
 	claimed  string // sorted set of the lane: indexed claims by user, of packets that are not retired
 	listed   string // of the lane: id of the last indexed hand-off

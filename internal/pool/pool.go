@@ -23,7 +23,7 @@
 //
 // Each lane has an epoch and counts its changes (epoch.go). When Redis lacks acknowledged
 // changes, the next call is refused, and every later one: the fence of the lane is closed
-// for every process, until the lane is rebuilt from MySQL in a later epoch (R9).
+// for every process, until the lane is rebuilt from MySQL in a later epoch.
 package pool
 
 import (
@@ -97,12 +97,12 @@ type Config struct {
 	// it is acknowledged; 0: the master's disk only. While fewer keep up, calls return
 	// ErrReplicas.
 	Replicas int
-	// Epochs stores the epochs of the lanes in MySQL (R9). With nil, an emptied or an older
+	// Epochs stores the epochs of the lanes in MySQL. With nil, an emptied or an older
 	// Redis is detected only by processes that ran before. For tests and measurements.
 	Epochs Epochs
 	// Observe keeps every fence unchanged, and closed for this process. It can read without
 	// the fence (ViewsUnfenced), halt fences, and nothing else. Open then writes nothing to
-	// Redis and MySQL. For reports, and for the recovery of a MySQL older than Redis (R13),
+	// Redis and MySQL. For reports, and for the recovery of a MySQL older than Redis,
 	// which must not create a lane that Redis has lost.
 	Observe    bool
 	durability *durabilityChecker // masters known to be durable; of one Pool
@@ -165,7 +165,7 @@ type Pool struct {
 
 // Open connects to Redis, checks durability, data format and number of lanes, and loads the
 // scripts. Lanes that lack what MySQL knows, or cannot be compared, return ErrFenced until
-// they are rebuilt or compared; the others are served (R9).
+// they are rebuilt or compared; the others are served.
 //
 // On a Cluster a minority of masters may be away. They are checked on reconnect, and load
 // each script with its first call.
@@ -246,7 +246,7 @@ func (p *Pool) checkLanes(ctx context.Context) error {
 }
 
 // checkFormat refuses a Redis written by a build with another data format. An emptied Redis
-// gets this build's number: its lanes are rebuilt (R9).
+// gets this build's number: its lanes are rebuilt.
 func (p *Pool) checkFormat(ctx context.Context) error {
 	same, found, err := p.keepFirst(ctx, keyFormat, dataformat.Number)
 	if err == nil && !same {

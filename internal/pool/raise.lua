@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- raise.lua stores a number that only increases: the copy of MySQL's restore counter,
--- books.number (R13).
+-- books.number.
 --
 -- KEYS[1] one copy of the number
 --

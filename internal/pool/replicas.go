@@ -157,7 +157,7 @@ func (p *Pool) masterOf(ctx context.Context, lane int) (redis.Cmdable, error) {
 }
 
 // markReplicated marks the lanes whose data just read is on enough replicas. Only their
-// positions count: what a failover undoes was not acknowledged, and is no loss (R9).
+// positions count: what a failover undoes was not acknowledged, and is no loss.
 func (p *Pool) markReplicated(ctx context.Context, lanes []laneSnapshot) {
 	checked := map[redis.Cmdable]bool{}
 	for lane := range lanes {

@@ -97,7 +97,7 @@ func (p *Pool) clear(ctx context.Context, lane int, epoch int64, keys []string) 
 }
 
 // Restore replaces the pool of a packet by one made from its rows, while the fence of its
-// lane is closed in the given epoch (R9). The state is funding, open or closing, as in the
+// lane is closed in the given epoch. The state is funding, open or closing, as in the
 // row. An open packet whose guest list is lost is closed unopened, and its workflow follows as
 // after a recall. after returns the shares after an index, in order, in batches, and none at
 // the end; -1 is before all. Memory does not grow with the packet.
@@ -266,7 +266,7 @@ func (f *packetRestore) finish(ctx context.Context) error {
 		return fmt.Errorf("%d claims and %d free shares, the record counts %d of %d: %w", f.claimed, f.free, r.ClaimedCount, r.ShareCount,
 			ErrTorn)
 	}
-	var records []any // of users without a share (R10)
+	var records []any // of users without a share
 	for _, c := range f.withoutShare {
 		record, err := claimRecord(c, conflictMark)
 		if err != nil {

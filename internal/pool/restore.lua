@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- restore.lua writes a part of one key while the fence of its lane is closed, for a
--- rebuild from MySQL (R9). A repeated call leaves a list that has the part unchanged.
+-- rebuild from MySQL. A repeated call leaves a list that has the part unchanged.
 --
 -- KEYS[1] epoch of the lane, hash {epoch, gate, ...}
 -- KEYS[2] key to write

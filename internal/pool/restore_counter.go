@@ -8,7 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// HeartbeatNumber returns the copy of MySQL's restore counter, books.number (R13): the highest
+// HeartbeatNumber returns the copy of MySQL's restore counter, books.number: the highest
 // value of a majority of the copies; 0 when it was never stored or Redis lost it. A value
 // that only a minority has counts too, because it was in MySQL.
 //

@@ -60,7 +60,7 @@ func newSearches(p *Pool) *coalescer[search, []packet.Cursor] {
 		}}
 }
 
-// run reads what the searches need. It trusts the fences as the process knows them (R9): the watch
+// run reads what the searches need. It trusts the fences as the process knows them: the watch
 // compares them with Redis every second.
 func (f *searchRun) run(ctx context.Context, searches []search) error {
 	var claims, staged []search

@@ -12,7 +12,7 @@ import (
 	"hongbao/internal/packet"
 )
 
-// Reads without the fence, for a rebuild (R9) and a recovery (R13): whatever Redis has of a
+// Reads without the fence, for a rebuild and a recovery: whatever Redis has of a
 // lane, which may be older than what was acknowledged, or nothing.
 
 // LivePageUnfenced is LivePage without the fence.

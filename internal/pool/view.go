@@ -42,7 +42,7 @@ func decodeView(id string, reply []any) (packet.PoolView, error) {
 	return h.view(id)
 }
 
-// ViewsUnfenced is Views without the fence, for a rebuild (R9) and a recovery (R13); unreadable packets
+// ViewsUnfenced is Views without the fence, for a rebuild and a recovery; unreadable packets
 // are missing.
 //
 // Errors: ErrUnavailable.

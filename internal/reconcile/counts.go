@@ -5,7 +5,7 @@ package reconcile
 type Counts struct {
 	First     First
 	Pool      int // claims with a share in Redis
-	Kept      int // claims without a share that Redis got since its rebuild (rule R9)
+	Kept      int // claims without a share that Redis got since its rebuild
 	Shares    int // claims with a share in MySQL
 	Conflicts int // share conflicts in MySQL
 }

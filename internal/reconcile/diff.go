@@ -20,7 +20,7 @@ type Mode string
 
 // The modes.
 const (
-	Normal     Mode = "normal"     // refused while MySQL is restored (rule R13)
+	Normal     Mode = "normal"     // refused while MySQL is restored
 	Recovering Mode = "recovering" // refused while MySQL is normal
 )
 
@@ -33,9 +33,9 @@ const (
 	Start Kind = "start"
 	// Record: MySQL lacks the claim, and no run may record it.
 	Record Kind = "record"
-	// Conflict: MySQL has another share of the claim's user; the claim becomes a share conflict (rule R10).
+	// Conflict: MySQL has another share of the claim's user; the claim becomes a share conflict.
 	Conflict Kind = "conflict"
-	// PoolLacks: the pool lacks a claim of the user that MySQL has; its lane has lost something (rule R9).
+	// PoolLacks: the pool lacks a claim of the user that MySQL has; its lane has lost something.
 	PoolLacks Kind = "pool lacks"
 )
 
@@ -86,7 +86,7 @@ func (u userClaims) has(share int) bool {
 }
 
 // lackedByMySQL: a user who grabbed again after a lost claim may have two claims of which one is
-// recorded (rule R9); that one does not cover the other. A user has one share conflict a packet: a
+// recorded; that one does not cover the other. A user has one share conflict a packet: a
 // further claim can only get its share, if that is free.
 func lackedByMySQL(f Facts) []Repair {
 	recorded := make(map[string]userClaims, len(f.Recorded.Claims))

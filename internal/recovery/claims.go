@@ -95,7 +95,7 @@ func (r *Recovery) recordAll(ctx context.Context, claims []packet.Claim) error {
 }
 
 // recordClaim records a claim as its payout's run would on a normal MySQL, if need be as a share
-// conflict (rule R10).
+// conflict.
 func (r *Recovery) recordClaim(ctx context.Context, c packet.Claim) error {
 	_, err := r.Store.RecoverClaim(ctx, c)
 	if errors.Is(err, packet.ErrConflict) || errors.Is(err, packet.ErrBooksClosed) {

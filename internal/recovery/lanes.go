@@ -9,7 +9,7 @@ import (
 	"hongbao/internal/reconcile"
 )
 
-// restoreLanes brings the lanes in MySQL up to date with Redis (rules R9 and R13). If Redis has a later
+// restoreLanes brings the lanes in MySQL up to date with Redis (rule R13). If Redis has a later
 // epoch, MySQL takes the lane from Redis, unless its pools lack something that MySQL has. Then
 // the lane is fenced, and rebuilt once MySQL is normal.
 func (r *Recovery) restoreLanes(ctx context.Context) error {

@@ -266,7 +266,7 @@ func (r *Recovery) restoreClosing(ctx context.Context, id string) error {
 
 // closeIfRefundMatches closes a packet whose refund at the provider equals MySQL's remainder: no
 // other share was claimed then. Other acknowledged claims, which Redis had lost, become share
-// conflicts (rule R10) and get none of this packet.
+// conflicts and get none of this packet.
 func (r *Recovery) closeIfRefundMatches(ctx context.Context, id string, refund payout.Observation) error {
 	rec, err := r.Store.Packet(ctx, id)
 	if err != nil || refund.Amount != rec.TotalAmount-rec.ClaimedAmount {

@@ -89,7 +89,7 @@ func (r *Recovery) addStarted(ctx context.Context, found map[string]bool) error 
 }
 
 // addClaimed adds the packets with a claim that Temporal got since the backup and MySQL lacks. If
-// the packet had ended before, that is a share conflict (rule R10).
+// the packet had ended before, that is a share conflict.
 func (r *Recovery) addClaimed(ctx context.Context, found map[string]bool) error {
 	winners, err := r.Starter.WinnersSince(ctx, r.since)
 	if err != nil {

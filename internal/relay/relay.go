@@ -57,7 +57,7 @@ type Starter interface {
 	SignalClose(ctx context.Context, packetID string, reason packet.CloseReason) error
 }
 
-// StaleClaims records claims that are stale (rule R9). It is idempotent.
+// StaleClaims records claims that are stale. It is idempotent.
 type StaleClaims interface {
 	RecordStale(ctx context.Context, c packet.Claim) error
 }
@@ -208,7 +208,7 @@ func (r *Relay) jobsOf(h packet.HandOff) []job {
 
 // startPayout starts the workflow of a claim. When the user's workflow exists it may be that of another
 // claim: a stale claim, whose user has grabbed again, is recorded here before its hand-off is
-// acknowledged (rule R9).
+// acknowledged.
 func (r *Relay) startPayout(ctx context.Context, c packet.Claim, app string) error {
 	started, err := r.starter.StartPayout(ctx, c, app)
 	if err == nil && !started {

@@ -10,7 +10,7 @@ import (
 // PaymentFilter selects payments for a list, newest first. Zero members do not filter.
 type PaymentFilter struct {
 	Kind payout.Kind
-	// IncludeHonours, with KindPayout: share conflicts too (rule R10).
+	// IncludeHonours, with KindPayout: share conflicts too.
 	IncludeHonours bool
 	PacketID       string
 	UserID         string

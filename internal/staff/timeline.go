@@ -8,7 +8,7 @@ type Timeline struct {
 	// AcknowledgedAt is when Redis accepted the grab or the creation of the packet and wrote its
 	// hand-off, by the clock of Redis; zero: unknown, or not from a grab.
 	AcknowledgedAt time.Time
-	// Epoch and Seq are the lane's position at the grab (rule R9); 0: unknown.
+	// Epoch and Seq are the lane's position at the grab; 0: unknown.
 	Epoch, Seq    int64
 	Notifications []Notification
 	OutboxEntries []OutboxEntry

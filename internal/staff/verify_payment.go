@@ -124,7 +124,7 @@ func (v *paymentVerifier) owed() {
 	}
 }
 
-// honoured reports whether the house has paid a share conflict, or pays it (rule R10). It has an
+// honoured reports whether the house has paid a share conflict, or pays it. It has an
 // order number, or is about to get one, or was paid by other means; for any other share conflict
 // nothing is owed.
 func (v *paymentVerifier) honoured() bool {

@@ -15,8 +15,7 @@ import (
 // ErrNotFound, ErrUnavailable.
 //
 // MySQL must be normal and not restored since the packet's creation: otherwise a send may be
-// missing. After a restore the charge is made and refunded, which is right whatever was sent before
-// (rule R13).
+// missing. After a restore the charge is made and refunded, which is right whatever was sent before.
 func (s *Store) ExpireCharge(ctx context.Context, id string) (payout.State, error) {
 	var out payout.State
 	err := s.inTx(ctx, failpoint.ChargeExpire, func(tx tx) error {

@@ -29,7 +29,7 @@ func (tx tx) refundLateCharge(was mysql.PaymentRow, now payout.Payment) error {
 }
 
 // mayOpen is charged unless a hold stops the opening. A restored MySQL may not know that the packet
-// was rejected before its charge succeeded (rule R13).
+// was rejected before its charge succeeded.
 func (tx tx) mayOpen(id string) error {
 	if err := tx.charged(id); err != nil {
 		return err

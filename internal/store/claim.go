@@ -17,8 +17,8 @@ import (
 // RecordClaim records a claim once, in one transaction: it claims the share row by compare-and-set,
 // inserts a pending payout, and moves holding to owed. A repeat changes nothing. It returns the
 // payout's state. On a restored MySQL nothing is recorded: the recovery first finds out who had the
-// share or whether it was refunded (rule R13). Errors: ErrNotFound (no such packet or share),
-// ErrBooksClosed, ErrConflict (share taken by another user, or another amount: rule R10),
+// share or whether it was refunded. Errors: ErrNotFound (no such packet or share),
+// ErrBooksClosed, ErrConflict (share taken by another user, or another amount),
 // payout.ErrMySQLRestored, ErrUnavailable.
 func (s *Store) RecordClaim(ctx context.Context, c packet.Claim) (payout.State, error) {
 	return s.recordClaim(ctx, c, tx.mayRecordClaims)
@@ -165,7 +165,7 @@ func staleAfter(c packet.Claim, lanes int) (lane int, epoch int64) {
 
 // IsStaleClaim reports whether a claim on an existing share is older than the last rebuild of its
 // lane, the lane is open again, and the share is not recorded for its user: the rebuilt pool may lack
-// the claim (rule R9). On a lane that is not open the claim is not stale, because the rebuild waits for
+// the claim. On a lane that is not open the claim is not stale, because the rebuild waits for
 // it. Errors: ErrUnavailable.
 func (s *Store) IsStaleClaim(ctx context.Context, c packet.Claim) (stale bool, err error) {
 	lane, since := staleAfter(c, s.lanes)
@@ -276,8 +276,8 @@ func bestShare(db *gorm.DB, packetID string) (*int, error) {
 	return best, err
 }
 
-// CountRecordedClaims counts the recorded claims of a packet: claimed shares and share conflicts
-// (rule R10). Errors: ErrUnavailable.
+// CountRecordedClaims counts the recorded claims of a packet: claimed shares and share conflicts.
+// Errors: ErrUnavailable.
 func (s *Store) CountRecordedClaims(ctx context.Context, packetID string) (int, error) {
 	return s.countClaimRows(ctx, packetID, mysql.ClaimOfShare, mysql.ClaimConflict)
 }

@@ -95,7 +95,7 @@ func (s *Store) ShutPoolLane(ctx context.Context, lane int, epoch int64, reason 
 	return shut, err
 }
 
-// CompareLaneEpoch marks MySQL as restored (rule R13) when the lane's epoch in Redis, read before
+// CompareLaneEpoch marks MySQL as restored when the lane's epoch in Redis, read before
 // this call, is above MySQL's: an epoch is committed here before Redis gets it. The lane row is
 // locked, so a rebuild that began since is not mistaken for one. It reports whether MySQL is older.
 // An existing mark stays unchanged. Errors: ErrUnavailable.
@@ -118,7 +118,7 @@ func (s *Store) CompareLaneEpoch(ctx context.Context, lane int, epoch int64) (ol
 	return older, err
 }
 
-// RecoverPoolLane raises a lane of a restored MySQL to what the recovery found (rules R9 and R13).
+// RecoverPoolLane raises a lane of a restored MySQL to what the recovery found (rule R9).
 // Epoch, and the seen positions within an epoch, only rise. A lane of a later epoch, or one shut
 // only because MySQL is older, becomes what l says. A lane that l reports as shut is shut, unless it
 // is shut or rebuilding in this epoch. Errors: ErrUnavailable.

@@ -275,7 +275,7 @@ func (s *Store) CorrectReason(ctx context.Context, id string, reason packet.Clos
 // becomes a pending refund with an outbox row and moves from holding to refunding, and on to the house
 // when the sender has the charge back. RecordClaim refuses from then on. It returns the remainder, the same at every repeat. Errors:
 // ErrMoved when it is not closing, payout.ErrMySQLRestored, ErrUnavailable,
-// also while the lane's fence is shut: then claims may be missing (rule R9).
+// also while the lane's fence is shut: then claims may be missing.
 func (s *Store) CloseBooks(ctx context.Context, id string) (money.Fen, error) {
 	var remainder money.Fen
 	err := s.inTx(ctx, failpoint.CloseBooks, func(tx tx) error {

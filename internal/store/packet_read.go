@@ -66,7 +66,7 @@ func (s *Store) countClaims(ctx context.Context, rec *packet.Record) error {
 	return mysql.Classify(err)
 }
 
-// Claim reads a user's recorded claim, or without one the share conflict (rule R10); both have the
+// Claim reads a user's recorded claim, or without one the share conflict; both have the
 // acknowledged amount. Errors: ErrNotFound, ErrUnavailable.
 func (s *Store) Claim(ctx context.Context, packetID, userID string) (packet.ClaimWithPayout, error) {
 	var rows []mysql.PaidClaimRow

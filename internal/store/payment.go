@@ -168,7 +168,7 @@ func (tx tx) stateOf(id string) (payout.State, error) {
 // BeginSend records a send before it goes out (rules R3 to R5). It chooses the order number, stores
 // it with the exact request before the first send, and moves the payment to sending. Order is nil
 // when nothing may be sent; State is the next step. Held is set under a provider hold or on a
-// restored MySQL (rule R13). A charge from an app's balance is carried out here, without an order.
+// restored MySQL. A charge from an app's balance is carried out here, without an order.
 // Errors: ErrNotFound, payout.ErrWrongProvider, ErrUnavailable, errors of encode.
 func (s *Store) BeginSend(ctx context.Context, id string, limits payout.Limits, encode func(payout.Instruction) ([]byte, error)) (
 	payout.SendStart, error) {

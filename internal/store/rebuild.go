@@ -52,7 +52,7 @@ func (r rebuildRow) rebuild() fence.Rebuild {
 // BeginRebuild takes over a shut lane, or one whose rebuild's lease ended, until the lease ends. It
 // starts the next epoch, so Redis refuses writes of an earlier rebuild. found is what Redis reports
 // of the lane; found of an unfinished rebuild is kept. It reports whether the lane was taken: not
-// when it is open, was never open, is of an older MySQL (rule R13), or is leased by another holder.
+// when it is open, was never open, is of an older MySQL, or is leased by another holder.
 // Errors: payout.ErrMySQLRestored, ErrUnavailable.
 func (s *Store) BeginRebuild(ctx context.Context, lane int, holder string, lease time.Duration,
 	found fence.LanePosition) (b fence.Rebuild,

@@ -36,10 +36,10 @@ type Config struct {
 	IdleLimit    time.Duration
 	ClockOff     func() time.Duration
 	// MustCompare: nothing is sent, closed or decided before the first CompareHeartbeat or
-	// AdvanceHeartbeat (rule R13).
+	// AdvanceHeartbeat.
 	MustCompare bool
-	// Lanes is the number of the pool's lanes, whose fences are checked before books are closed
-	// (rule R9); 0: no check.
+	// Lanes is the number of the pool's lanes, whose fences are checked before books are closed;
+	// 0: no check.
 	Lanes int
 }
 

@@ -30,7 +30,7 @@ const (
 )
 
 // FromRows is the step of Lane that replaces the lane's contents in Redis by MySQL's rows. It fails if MySQL was
-// restored since the rebuild began: missing rows may exist only in Redis (rule R13).
+// restored since the rebuild began: missing rows may exist only in Redis.
 func (r *Rebuilder) FromRows(ctx context.Context, b *fence.Rebuild) error {
 	if err := r.heavy.Acquire(ctx, 1); err != nil {
 		return err
@@ -73,7 +73,7 @@ func (r *Rebuilder) FromRows(ctx context.Context, b *fence.Rebuild) error {
 }
 
 // rebuildRejected writes tombstones for packets that only Redis knows as rejected. MySQL is from
-// before that, and a recovery has left the charge to staff (rule R13). They must stay rejected,
+// before that, and a recovery has left the charge to staff. They must stay rejected,
 // or the next recovery would open one that was charged after all. It runs before anything is
 // removed, so that a rebuilder that takes over finds them too. It returns the packets.
 func (r *Rebuilder) rebuildRejected(ctx context.Context, b *fence.Rebuild) (map[string]bool, error) {

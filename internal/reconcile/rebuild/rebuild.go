@@ -88,7 +88,7 @@ type Intervals struct {
 	// the pause of a relay's retry and the delay of Temporal's lists.
 	Settle time.Duration
 	// Patience bounds the wait for runs and winners while none of them is recorded. After it they
-	// may end as share conflicts (rule R10).
+	// may end as share conflicts.
 	Patience time.Duration
 }
 
@@ -154,7 +154,7 @@ const (
 )
 
 // Run rebuilds fenced lanes until ctx ends. While MySQL is restored it waits, because rows are
-// missing (rule R13).
+// missing.
 func (r *Rebuilder) Run(ctx context.Context) error {
 	var group errgroup.Group
 	group.SetLimit(maxRebuilds)

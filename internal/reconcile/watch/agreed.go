@@ -7,7 +7,7 @@ import (
 )
 
 // agreedFor is how long a packet with an unchanged count is assumed to have every winner in MySQL
-// and every claim in its pool. It is bounded because a stale claim may be recorded (rule R9), and
+// and every claim in its pool. It is bounded because a stale claim may be recorded, and
 // saves a query per packet and round.
 const agreedFor = 10 * time.Minute
 

@@ -251,7 +251,7 @@ func (l *laneWatch) winners(ctx context.Context, id string, view packet.PoolView
 }
 
 // poolLacksShares checks whether MySQL has more claims of a packet than its pool. Then the pool has
-// lost some, and the lane is fenced (rule R9).
+// lost some, and the lane is fenced.
 func (l *laneWatch) poolLacksShares(ctx context.Context, id string) (bool, error) {
 	cfg := l.watch.cfg
 	counts := reconcile.Counts{First: reconcile.RecordedFirst}

@@ -91,7 +91,7 @@ func (w *Watch) unfinished(ctx context.Context, u packet.UnfinishedPacket) error
 }
 
 // resendClosing signals the run of a closing packet that waits for something else. The run found
-// the row open, and a recovery of MySQL has closed it since (rule R13), or Temporal was restored
+// the row open, and a recovery of MySQL has closed it since, or Temporal was restored
 // from before the signal. It would wait until the packet expires. A run that waits for Redis'
 // clock to reach the expiry is left alone.
 func (w *Watch) resendClosing(ctx context.Context, u packet.UnfinishedPacket, latest RunState) error {

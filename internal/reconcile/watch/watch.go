@@ -80,7 +80,7 @@ type RunState struct {
 // EndedRun is a run that did not end by its own code.
 type EndedRun struct{ WorkflowID, RunID string }
 
-// Fences closes the fences of lanes that lack something (rule R9).
+// Fences closes the fences of lanes that lack something.
 type Fences interface {
 	Fence(packetID string) (epoch int64, open bool)
 	ClaimedCount(ctx context.Context, id string) (int, error)

@@ -11,7 +11,7 @@ import (
 // The kinds of acknowledged claims. Every statement names those that it means.
 const (
 	ClaimOfShare  = "share"
-	ClaimConflict = "conflict" // acknowledged, and without a share (rule R10)
+	ClaimConflict = "conflict" // acknowledged, and without a share
 )
 
 // ClaimRow is an acknowledged claim, with the share and amount that its user was answered.

@@ -21,7 +21,7 @@ func (r *HealthReader) shareConflicts(ctx context.Context, v *observe.HealthSnap
 }
 
 // PayoutProgress reads the state of the payouts of claims. A share conflict has its own payout, not
-// that of its share, which is another user's (rule R10). Unrecorded claims are missing from the map.
+// that of its share, which is another user's. Unrecorded claims are missing from the map.
 // Errors: ErrUnavailable.
 func (s *Source) PayoutProgress(ctx context.Context, claims []payout.ClaimRef) (map[payout.ClaimRef]payout.PayoutProgress, error) {
 	out := make(map[payout.ClaimRef]payout.PayoutProgress, len(claims))
