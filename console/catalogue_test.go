@@ -49,6 +49,8 @@ func open(word string) (keys []string) {
 		for _, s := range campaign.Statuses {
 			add(string(s))
 		}
+	case "balance_about":
+		add("credit", "debit")
 	case "campaign_do", "campaign_about":
 		add("pause", "end")
 	case "day":
@@ -181,7 +183,7 @@ func open(word string) (keys []string) {
 		add("not_retryable", "decision_pending")
 	case "done":
 		add("hold", "hold_packet", "hold_payment", "release", "release_hold", "release_waiting", "approve", "reject", "withdraw", "resolve",
-			"reconcile", "recall", "campaign_pause", "campaign_end")
+			"reconcile", "recall", "campaign_pause", "campaign_end", "credit_waiting", "debit_waiting")
 		for kind, statuses := range firstStatuses {
 			for _, status := range statuses {
 				add(string(kind) + "_" + string(status))

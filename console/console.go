@@ -71,7 +71,7 @@ type Console struct {
 
 // Folders are the path prefixes that the console serves, besides /.
 var Folders = []string{"/assets", "/login", "/logout", "/language", "/payouts", "/refunds", "/approvals", "/packets", "/campaigns",
-	"/search", "/audit",
+	"/search", "/audit", "/balances",
 	"/reconciliations", "/breaks", "/closes", "/holds", "/share-conflicts", "/providers", "/live"}
 
 // New returns a console. Errors: an invalid configuration, or an invalid template.
@@ -157,6 +157,10 @@ func (c *Console) routes() map[string]route {
 		"GET /reconciliations/{id}":       {query: doneParam, handle: (*visit).showReconciliation},
 		"GET /breaks":                     {query: breakParams.and(cursorParam, doneParam), handle: (*visit).listBreaks},
 		"GET /breaks/export.csv":          {query: breakParams, handle: (*visit).exportBreaks},
+		"GET /balances":                   {handle: (*visit).listBalances},
+		"GET /balances/{id}":              {query: cursorParam.and(doneParam), handle: (*visit).showBalance},
+		"GET /balances/{id}/export.csv":   {handle: (*visit).exportBalance},
+		"POST /balances/{id}/{action}":    {handle: (*visit).moveBalance},
 		"GET /closes":                     {query: cursorParam, handle: (*visit).listCloses},
 		"GET /closes/{date}":              {handle: (*visit).showClose},
 		"GET /closes/{date}/export.csv":   {handle: (*visit).exportClose},

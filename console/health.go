@@ -48,7 +48,7 @@ var checkPages = map[string]string{"payout_failed": duePages["payout_failed"], "
 	"unsent":      unfinished,
 	"low_balance": "/payouts?status=sending", "rate_limited": "/payouts?status=sending", "unknown_outcomes": unfinished,
 	"last_run": "/reconciliations", "unreconciled": "/reconciliations?status=failed", "overdue": "/packets?overdue=true",
-	"held": "#hold", "holds": "/holds", "release": "/holds", "campaigns": "/campaigns", "campaign_days": "/campaigns"}
+	"held": "#hold", "holds": "/holds", "release": "/holds", "campaigns": "/campaigns", "campaign_days": "/campaigns", "balances": "/balances"}
 
 // viewHealth renders health in a language; nil means unavailable.
 func viewHealth(l language, h *wire.Health) healthView {

@@ -350,7 +350,7 @@ func TestWritesShowTheirOrigin(t *testing.T) {
 		"/refunds/r1/retry", "/refunds/r1/mark-paid",
 		"/approvals/a1/approve", "/approvals/a1/reject", "/providers/sandbox/hold", "/providers/sandbox/release", "/breaks/b1/resolve",
 		"/reconciliations", "/packets/p1/hold", "/payouts/p1/hold", "/refunds/r1/hold", "/holds/h1/release", "/holds/release",
-		"/share-conflicts/decide"}
+		"/share-conflicts/decide", "/balances/p1/credit", "/balances/p1/debit"}
 	for _, path := range paths {
 		for _, token := range []string{"", "x", theirs.CSRF} {
 			if res := v.do("POST", path, url.Values{"csrf": {token}, "reason": {"r"}}); res.StatusCode != http.StatusForbidden {
@@ -484,7 +484,8 @@ func TestFileSaysWhyNot(t *testing.T) {
 		v := newVisitor(t, desk)
 		v.signIn("f")
 		for _, path := range []string{"/payouts/export.csv?status=failed", "/refunds/export.csv?late=true", "/packets/export.csv",
-			"/audit/export.csv?action=retry", "/breaks/export.csv", "/closes/2026-02-17/export.csv"} {
+			"/audit/export.csv?action=retry", "/breaks/export.csv", "/closes/2026-02-17/export.csv",
+			"/balances/p1/export.csv"} {
 			res := v.do("GET", path, nil)
 			page, err := io.ReadAll(res.Body)
 			if err != nil || res.StatusCode != http.StatusServiceUnavailable || !strings.Contains(string(page), want) ||

@@ -123,7 +123,8 @@ func pageOf(path string, form url.Values) string {
 		return "/" + kind + "?status=failed"
 	case !deep || action == "":
 		return ""
-	case kind == "payouts" || kind == "refunds" || kind == "packets" || kind == "campaigns" || kind == "holds":
+	case kind == "payouts" || kind == "refunds" || kind == "packets" || kind == "campaigns" || kind == "holds" ||
+		kind == "balances":
 		return "/" + kind + "/" + url.PathEscape(id)
 	case kind == "approvals" || kind == "breaks":
 		return localPath(form.Get("back"))
@@ -137,6 +138,9 @@ func pageOf(path string, form url.Values) string {
 func (a *submission) Invalid(field string) bool {
 	return a != nil && slices.ContainsFunc(a.Problem.Faults, func(f wire.FieldError) bool { return f.Field == field })
 }
+
+// Field is the value of a field as submitted.
+func (a *submission) Field(name string) string { return a.form.Get(name) }
 
 // field is a hidden field of a form.
 type field struct{ Name, Value string }

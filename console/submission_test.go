@@ -26,7 +26,7 @@ func TestNothingTypedIsLost(t *testing.T) {
 	for _, path := range []string{"/payouts/p1/retry", "/payouts/p1/mark-paid", "/payouts/retry", "/refunds/r1/retry", "/approvals/a1/approve",
 		"/approvals/a1/reject",
 		"/providers/sandbox/hold", "/providers/sandbox/release", "/breaks/b1/resolve", "/reconciliations", "/holds/release",
-		"/share-conflicts/decide"} {
+		"/share-conflicts/decide", "/balances/p1/credit"} {
 		for _, back := range []string{"", "/breaks?resolved=true", "/nothing", "//elsewhere.example", "/live", "%zz",
 			"/payouts/p1?done=retry_open"} {
 			form := url.Values{"csrf": {s.CSRF}, "key": {"k"}, "back": {back}, "do": {"retry"}, "id": {"p1"}, "reason": {"line <one>\r\nline two"},

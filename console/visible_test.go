@@ -65,6 +65,14 @@ func filled(v reflect.Value, name string) {
 	}
 }
 
+// disguisedBalances are balances whose first app has the id p1.
+func disguisedBalances() any {
+	out := new(wire.Balances)
+	filled(reflect.ValueOf(out).Elem(), "")
+	out.Items[0].App = "p1"
+	return out
+}
+
 func disguise[T any]() any {
 	out := new(T)
 	filled(reflect.ValueOf(out).Elem(), "")
@@ -89,6 +97,7 @@ func TestNothingIsHidden(t *testing.T) {
 		"reconciliations": disguise[wire.List[wire.Reconciliation]](), "reconciliations/p1": disguise[wire.Reconciliation](),
 		"breaks": disguise[wire.List[wire.Break]](), "breaks/sum": disguise[wire.BreakSum](),
 		"holds": disguise[wire.List[wire.StaffHold]](), "holds/p1": disguise[wire.HeldItem](),
+		"balances": disguisedBalances(), "balances/movements": disguise[wire.List[wire.BalanceEntry]](),
 		"closes": disguise[wire.List[wire.CloseSummary]](), "closes/2026-02-17": disguise[wire.Close](),
 	}
 	roles := map[string]access.Role{"f": access.RoleFinance, "a": access.RoleAuditor}

@@ -112,6 +112,8 @@ func (s *site) places() []place {
 		{path: "/holds/" + s.hold},
 		{path: "/share-conflicts"},
 		{path: "/share-conflicts?default_decision=honour"},
+		{path: "/balances"},
+		{path: "/balances/" + s.app.Key.AppID},
 		{path: "/closes"},
 		{path: "/closes/" + string(payout.DayOf(time.Now(), time.UTC))},
 		{path: "/reconciliations"},
@@ -242,6 +244,7 @@ func (s *site) entersAll(t *testing.T) {
 
 // notPages are GET routes that are no pages.
 var notPages = []string{"GET /assets/{name}", "GET /live", "GET /payouts/export.csv", "GET /refunds/export.csv", "GET /packets/export.csv",
+	"GET /balances/{id}/export.csv",
 	"GET /audit/export.csv", "GET /breaks/export.csv", "GET /approvals/export.csv", "GET /closes/{date}/export.csv"}
 
 // missesNone: places covers every route of the console.
