@@ -5,9 +5,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net/http"
-
-	"github.com/gofiber/fiber/v2"
 
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
@@ -139,21 +136,7 @@ type grabIn struct {
 	User string `path:"user_id" of:"user"`
 }
 
-// uncachedClaim is a claim that may have Confirm: no cache keeps it.
-type uncachedClaim struct{ wire.Claim }
-
-// noStore forbids caches to keep an answer.
-const noStore = "no-store"
-
-var uncached = map[string]string{fiber.HeaderCacheControl: noStore}
-
-func (c *uncachedClaim) answer() answer {
-	return answer{status: http.StatusOK, body: &c.Claim, header: uncached}
-}
-
-func (*uncachedClaim) bodyOf() any { return wire.Claim{} }
-
-func (s *Server) getGrab(ctx context.Context, in *grabIn) (*uncachedClaim, error) {
+func (s *Server) getGrab(ctx context.Context, in *grabIn) (*wire.Claim, error) {
 	l, c, p, err := in.claim(ctx)
 	if err != nil {
 		return nil, err
@@ -174,13 +157,13 @@ func (in *grabIn) claim(ctx context.Context) (l location, c packet.Claim, p payo
 }
 
 // renderOwnClaim renders a claim with what its recipient needs in order to confirm.
-func (s *Server) renderOwnClaim(ctx context.Context, l location, c packet.Claim, p payout.PayoutProgress) *uncachedClaim {
+func (s *Server) renderOwnClaim(ctx context.Context, l location, c packet.Claim, p payout.PayoutProgress) *wire.Claim {
 	out := renderClaim(c, p)
 	out.BestLuck = isBest(s.luck(l), c, p)
 	if p.Status == payout.StatusAwaitingRecipient {
 		out.Confirm = s.confirm(ctx, c.PacketID, p.ID)
 	}
-	return &uncachedClaim{out}
+	return &out
 }
 
 type confirmAgainIn struct {
@@ -189,7 +172,7 @@ type confirmAgainIn struct {
 }
 
 // confirmAgain has a payout sent again whose recipient did not confirm in time.
-func (s *Server) confirmAgain(ctx context.Context, in *confirmAgainIn) (*uncachedClaim, error) {
+func (s *Server) confirmAgain(ctx context.Context, in *confirmAgainIn) (*wire.Claim, error) {
 	l, c, p, err := in.claim(ctx)
 	if err != nil {
 		return nil, err

@@ -147,7 +147,6 @@ func (r *request) sendFile(form fileForm, file listFile) error {
 func (r *request) fileHeader(name string) {
 	r.c.Set(fiber.HeaderContentType, contentCSV)
 	r.c.Set(fiber.HeaderContentDisposition, `attachment; filename="`+name+`.csv"`)
-	r.c.Set(fiber.HeaderCacheControl, noStore)
 	r.c.Status(http.StatusOK)
 }
 

@@ -224,6 +224,9 @@ func (l *listener) handler(r *route, method string) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		req := requestOf(c)
 		req.route, req.clock = r, clock
+		if r.realm != realmOpen && r.method == fiber.MethodGet {
+			c.Set(fiber.HeaderCacheControl, "no-store") // what a payer or recipient needs works like a key
+		}
 		if r.realm != realmOpen && !r.allows(req.caller.key.Role) {
 			return refuseRole(req.caller.key.Role, r.roles)
 		}

@@ -261,6 +261,10 @@ func (m *matrix) expect(id, caller string, c call, want int) {
 	if code, ok := codes[want]; ok && c.method != http.MethodHead && r.code() != code {
 		m.t.Errorf("%s: %s %s as %s: want %s, got %.300s", id, c.method, c.path, caller, code, r)
 	}
+	if stored := r.header.Get("Cache-Control"); c.method == http.MethodGet && strings.HasPrefix(c.path, "/v1/") && want == http.StatusOK &&
+		stored != "no-store" {
+		m.t.Errorf("%s: Cache-Control %q", id, stored)
+	}
 }
 
 // newMatrix makes one of everything that can be asked for.

@@ -20,7 +20,7 @@ const about = `Red packets (红包): a sender funds a packet that is split into 
 
 **Money** is an integer in fen, from 0 to 2^53-1. A larger sum is a string of its digits, exact up to 2^63-2; 9223372036854775807+ stands for any larger sum. **Times** are RFC 3339 UTC with milliseconds. **Ids** are opaque. User, sender and account ids are 1 to 64 bytes of UTF-8 without control characters, compared byte by byte, percent-encoded in paths.
 
-**Errors** are application/problem+json with a code for programs. type is a URI reference such as /errors/sold_out; resolved against the URL of the request it is a page about the code. Requests are checked in this order: authentication, role, route, body, fields, idempotency, state. Without a key every path is 401, whether or not it exists; a known path with another method is 405 with Allow. Every answer has X-Request-Id: the client's, if it is 1 to 128 visible ASCII characters.
+**Errors** are application/problem+json with a code for programs. type is a URI reference such as /errors/sold_out; resolved against the URL of the request it is a page about the code. Requests are checked in this order: authentication, role, route, body, fields, idempotency, state. Without a key every path is 401, whether or not it exists; a known path with another method is 405 with Allow. An answer to a GET with a key is not to be stored by any cache (Cache-Control: no-store). Every answer has X-Request-Id: the client's, if it is 1 to 128 visible ASCII characters.
 
 **Bodies** are strict JSON: member names are compared exactly; unknown and duplicate members, fractions in whole numbers and trailing content are refused. Optional members may be null, which means their default.
 

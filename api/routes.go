@@ -19,7 +19,6 @@ var (
 		about: "1 to 128 visible ASCII characters, chosen by the client. The same key and body return the first answer."}
 	replayed = param{in: "header", name: headerReplayed, schema: "", example: "true", about: "true when this is a repeat of the first " +
 		"answer; absent otherwise."}
-	cacheControl = param{in: "header", name: "Cache-Control", schema: "", example: noStore, about: "No cache keeps the answer."}
 )
 
 func packetRoutes() []*route {
@@ -98,7 +97,7 @@ func claimRoutes() []*route {
 			about: "Returns the claim of one user in one packet, in every state of the packet. While the recipient has to confirm, " +
 				"confirm has what their app needs; no other answer has it.",
 			limit: requestTimeout, problems: []wire.Code{wire.CodeClaimNotFound},
-			answers: []reply{{status: http.StatusOK, about: "The claim.", headers: []param{cacheControl}}},
+			answers: ok("The claim."),
 		}, (*Server).getGrab),
 		post(route{
 			id: "confirmAgain", path: wire.PathPackets + "/{id}/grabs/{user_id}/confirm", tag: "claims", summary: "Let the recipient confirm again",
@@ -106,7 +105,7 @@ func claimRoutes() []*route {
 				"payout failed. It needs no staff. Then get the claim until confirm is there. While the payout is under way nothing " +
 				"changes, so the request can be repeated. The body is optional: omit it or send an empty object.",
 			optional: true, problems: []wire.Code{wire.CodeClaimNotFound, wire.CodeNotRetryable, wire.CodeDecisionPending, wire.CodeHeld},
-			answers: []reply{{status: http.StatusOK, about: "The claim.", headers: []param{cacheControl}}},
+			answers: ok("The claim."),
 		}, (*Server).confirmAgain),
 	}
 }
