@@ -429,6 +429,9 @@ func (s *scene) checkClosed(row faultRow) {
 			return err == nil && p.Status == payout.StatusPaid
 		})
 	}
+	if s.op == payout.OpCharge && row.ends != "" && row.status == payout.StatusPaid { // it was never open
+		s.awaitRefund()
+	}
 	if !row.adrift {
 		s.tied()
 	}
@@ -442,7 +445,7 @@ func (s *scene) awaitPacket(status packet.Status) {
 	})
 }
 
-// awaitRefund waits until the sender has the remainder.
+// awaitRefund waits until the sender has the remainder, or the whole amount of a packet that was never open.
 func (s *scene) awaitRefund() {
 	s.Helper()
 	wait.Until(s, "the remainder is refunded", func() bool {
