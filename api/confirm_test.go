@@ -8,45 +8,26 @@ import (
 	"hongbao/internal/payout"
 )
 
-// lapse sends the payout of a claim and settles that its recipient did not confirm in time.
-func (h *fixture) lapse(packetID, user string) (payoutID string) {
-	h.t.Helper()
-	if r := h.grab(h.app, packetID, user); r.status != http.StatusCreated {
-		h.t.Fatalf("%s", r)
-	}
-	claims, err := h.stack.Pool.Claims(h.t.Context(), packetID)
-	h.check(err)
-	for _, c := range claims {
-		if c.UserID == user {
-			st, err := h.store.RecordClaim(h.t.Context(), c)
-			h.check(err)
-			payoutID = st.PaymentID
-		}
-	}
-	h.lapseAgain(payoutID)
-	return payoutID
-}
-
-// lapseAgain sends the next order number of a payout and settles that its recipient did not confirm in time.
-func (h *fixture) lapseAgain(payoutID string) {
+// expireConfirmation sends the next order number of a payout and settles that its recipient did not confirm in time.
+func (h *fixture) expireConfirmation(payoutID string) {
 	h.t.Helper()
 	start, err := h.store.BeginSend(h.t.Context(), payoutID, h.stack.Provider.Limits(), h.stack.Provider.EncodeRequest)
 	if err != nil || start.Order == nil {
 		h.t.Fatalf("%+v, %v", start, err)
 	}
-	h.lapsed(h.stack.Provider.Send(h.t.Context(), *start.Order))
-	if st := h.askLapsed(start.Order.OrderNo); st.Status != payout.StatusFailed { // a query confirms the refusal
+	h.settleExpired(h.stack.Provider.Send(h.t.Context(), *start.Order))
+	if st := h.queryExpired(start.Order.OrderNo); st.Status != payout.StatusFailed { // a query confirms the refusal
 		h.t.Fatalf("%+v", st)
 	}
 }
 
-// askLapsed queries an order number whose recipient did not confirm in time.
-func (h *fixture) askLapsed(orderNo string) payout.State {
+// queryExpired queries an order number whose recipient did not confirm in time.
+func (h *fixture) queryExpired(orderNo string) payout.State {
 	h.t.Helper()
-	return h.lapsed(h.stack.Provider.Query(h.t.Context(), payout.OpOf(payout.KindPayout), orderNo))
+	return h.settleExpired(h.stack.Provider.Query(h.t.Context(), payout.OpOf(payout.KindPayout), orderNo))
 }
 
-func (h *fixture) lapsed(seen payout.Observation) payout.State {
+func (h *fixture) settleExpired(seen payout.Observation) payout.State {
 	h.t.Helper()
 	seen.Kind, seen.Code, seen.Action = payout.ObsDeclined, payout.FailureNotConfirmed, nil
 	st, err := h.store.Settle(h.t.Context(), seen, seen.OrderNo)
@@ -74,7 +55,8 @@ func TestConfirmAgain(t *testing.T) {
 	if r, c := again("early"); c.Payout.Status != "pending" { // MySQL does not have it yet
 		t.Errorf("%s", r)
 	}
-	late := h.lapse(id, "late~confirm")
+	late := h.recordGrab(id, "late~confirm")
+	h.expireConfirmation(late)
 	var c claimBody
 	h.as(h.app, "GET", path("late~confirm"), "").json(t, &c)
 	if c.Payout.Status != "failed" || c.Recipient == nil || *c.Recipient != "confirm" {
@@ -96,8 +78,8 @@ func TestConfirmAgain(t *testing.T) {
 	if n := len(d.Attempts); n != 1 || d.Events[len(d.Events)-1].Event != payout.EventDecision {
 		t.Errorf("%d attempts, events %+v", n, d.Events)
 	}
-	h.askLapsed(payout.OrderNo(late, 1)) // rule R5: before another number
-	h.lapseAgain(late)
+	h.queryExpired(payout.OrderNo(late, 1)) // rule R5: before another number
+	h.expireConfirmation(late)
 	d, err = h.reports().Payment(t.Context(), late)
 	if err != nil || len(d.Attempts) != 2 || d.Attempts[1].OrderNo != payout.OrderNo(late, 2) {
 		t.Errorf("%+v, %v", d.Attempts, err)

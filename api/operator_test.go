@@ -11,9 +11,8 @@ import (
 	"hongbao/internal/payout"
 )
 
-// undecided records the claim of a recipient who does not confirm, sends its payout, and stores a break
-// about its order number. It returns the payout's id and the break's.
-func (h *fixture) undecided(packetID, user string) (payoutID, breakID string) {
+// recordGrab grabs a share and records its claim. It returns the payout's id.
+func (h *fixture) recordGrab(packetID, user string) (payoutID string) {
 	h.t.Helper()
 	if r := h.grab(h.app, packetID, user); r.status != http.StatusCreated {
 		h.t.Fatalf("%s", r)
@@ -21,13 +20,20 @@ func (h *fixture) undecided(packetID, user string) (payoutID, breakID string) {
 	claims, err := h.stack.Pool.Claims(h.t.Context(), packetID)
 	h.check(err)
 	for _, c := range claims {
-		if c.UserID != user {
-			continue
+		if c.UserID == user {
+			st, err := h.store.RecordClaim(h.t.Context(), c)
+			h.check(err)
+			payoutID = st.PaymentID
 		}
-		st, err := h.store.RecordClaim(h.t.Context(), c)
-		h.check(err)
-		payoutID = st.PaymentID
 	}
+	return payoutID
+}
+
+// undecided records the claim of a recipient who does not confirm, sends its payout, and stores a break
+// about its order number. It returns the payout's id and the break's.
+func (h *fixture) undecided(packetID, user string) (payoutID, breakID string) {
+	h.t.Helper()
+	payoutID = h.recordGrab(packetID, user)
 	start, err := h.store.BeginSend(h.t.Context(), payoutID, h.stack.Provider.Limits(), h.stack.Provider.EncodeRequest)
 	if err != nil || start.Order == nil {
 		h.t.Fatalf("%+v, %v", start, err)

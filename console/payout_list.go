@@ -54,9 +54,9 @@ func (f filterForm) LateOnly() string {
 	return f.values().Encode()
 }
 
-// Lapsed is the query of the payouts that the list of failed ones leaves out, because their recipients did not
-// confirm in time; "" when it leaves none out.
-func (f filterForm) Lapsed(kind string) string {
+// Unconfirmed is the query of the payouts that the list of failed ones omits, because their recipients did not
+// confirm in time; "" when it omits none.
+func (f filterForm) Unconfirmed(kind string) string {
 	if kind != "payout" || f.Status != string(wire.PayoutFailed) || f.Code != "" || f.Packet != "" || f.User != "" || f.Order != "" {
 		return ""
 	}

@@ -8,7 +8,6 @@ import (
 	"hongbao/internal/money"
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
-	"hongbao/internal/store/mysql"
 )
 
 // ConfirmAgain has a payout sent again whose recipient did not confirm in time, at the request of its app
@@ -18,7 +17,11 @@ import (
 func (s *Store) ConfirmAgain(ctx context.Context, by access.Key, id string) (payout.PayoutProgress, error) {
 	w := staff.Write{Owner: by.Owner, Role: string(by.Role), KeyID: by.ID, Reason: "the recipient confirms again"}
 	out := payout.PayoutProgress{ID: id}
-	err := s.inPaymentTx(ctx, id, deciding, func(tx tx, row mysql.PaymentRow, attempts []payout.Attempt) error {
+	err := s.inDecision(ctx, func(tx tx) error {
+		row, attempts, err := tx.load(id, true)
+		if err != nil {
+			return err
+		}
 		p := row.Payment()
 		if out.Status = p.Status; p.Status.Open() {
 			return nil
@@ -31,7 +34,7 @@ func (s *Store) ConfirmAgain(ctx context.Context, by access.Key, id string) (pay
 		}
 		d := staff.Decision{ID: "d" + rand.Text()[:25], PaymentID: row.ID, Kind: payout.DecisionRetry, Reason: w.Reason, By: w.Owner,
 			Role: w.Role, KeyID: w.KeyID, CreatedAt: tx.now}
-		p, err := tx.decide(w, row, attempts, payout.DecisionRequest{Kind: d.Kind, ApproveFrom: money.Saturated}, &d)
+		p, err = tx.decide(w, row, attempts, payout.DecisionRequest{Kind: d.Kind, ApproveFrom: money.Saturated}, &d)
 		out.Status = p.Status
 		return err
 	})

@@ -23,6 +23,11 @@ func askedInTime(at, now time.Time) bool {
 // staff.ErrKeyReused, ErrUnavailable.
 func (s *Store) staffWrite(ctx context.Context, step failpoint.Step, w staff.Write, fn func(tx tx) (staff.Answer, error)) (
 	staff.Answer, error) {
+	return writeOnce(w, fn, func(run func(tx tx) error) error { return s.inTx(ctx, step, run) })
+}
+
+// writeOnce is staffWrite in a transaction that inTx makes.
+func writeOnce(w staff.Write, fn func(tx tx) (staff.Answer, error), inTx func(run func(tx tx) error) error) (staff.Answer, error) {
 	var out staff.Answer
 	run := func(tx tx) error {
 		out = staff.Answer{}
@@ -38,20 +43,21 @@ func (s *Store) staffWrite(ctx context.Context, step failpoint.Step, w staff.Wri
 		}
 		return tx.storeAnswer(w, out)
 	}
-	write := func() error { return s.inTx(ctx, step, run) }
-	err := write()
+	err := inTx(run)
 	if mysql.Duplicate(err) { // concurrent request with the same key: its answer counts
-		err = write()
+		err = inTx(run)
 	}
 	return out, err
 }
 
-// deciding is the step of every transaction that makes a decision about a payment.
-var deciding = failpoint.Decide
+// inDecision runs a transaction that makes a decision about a payment.
+func (s *Store) inDecision(ctx context.Context, fn func(tx tx) error) error {
+	return s.inTx(ctx, failpoint.Decide, fn)
+}
 
 // decision is staffWrite for a decision about a payment.
 func (s *Store) decision(ctx context.Context, w staff.Write, fn func(tx tx) (staff.Answer, error)) (staff.Answer, error) {
-	return s.staffWrite(ctx, deciding, w, fn)
+	return writeOnce(w, fn, func(run func(tx tx) error) error { return s.inDecision(ctx, run) })
 }
 
 // Decide records a staff decision about a payment. Unless an approval is needed, it carries the

@@ -44,7 +44,7 @@ func (s *Source) paymentsDue(ctx context.Context) ([]staff.DecisionBacklog, erro
 		N, Sum       int64
 	}
 	err := s.read(ctx).Raw("SELECT kind, status, COUNT(*) AS n, LEAST(SUM(amount), ?) AS sum FROM payments p FORCE INDEX (payments_status) "+
-		"WHERE kind IN ('p', 'r', 'h') AND status IN ('failed', 'returned') AND NOT ("+leftToApps+") GROUP BY "+
+		"WHERE kind IN ('p', 'r', 'h') AND status IN ('failed', 'returned') AND NOT ("+notConfirmed+") GROUP BY "+
 		"kind, status", int64(money.Saturated)).Scan(&rows).Error
 	if err != nil {
 		return nil, err

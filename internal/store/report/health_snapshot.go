@@ -61,7 +61,7 @@ func (r *HealthReader) Read(ctx context.Context, v *observe.HealthSnapshot) erro
 func (r *HealthReader) payments(ctx context.Context, v *observe.HealthSnapshot) error {
 	var rows []backlogRow
 	err := r.source.read(ctx).Raw("SELECT kind, status, COUNT(*) AS n FROM payments p FORCE INDEX (payments_status) WHERE " + unfinished +
-		" AND NOT (" + leftToApps + ") GROUP BY kind, status").Scan(&rows).Error
+		" AND NOT (" + notConfirmed + ") GROUP BY kind, status").Scan(&rows).Error
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ const selectSince = `SELECT p.created_at, GREATEST(p.created_at, COALESCE(p.deci
 	IF(p.status IN ('sending', 'unknown', 'awaiting_recipient', 'awaiting_payer'), COALESCE(a.started_at, p.created_at),
 	p.created_at)) AS since
 	FROM payments p FORCE INDEX (payments_status) LEFT JOIN attempts a ON a.order_no = p.order_no
-	WHERE p.kind = ? AND p.status = ? AND NOT (` + leftToApps + `) ORDER BY p.created_at, p.id LIMIT ?`
+	WHERE p.kind = ? AND p.status = ? AND NOT (` + notConfirmed + `) ORDER BY p.created_at, p.id LIMIT ?`
 
 // statusSince returns the earliest of these times: a payout of last week that was just retried is
 // not stuck. Of more than healthOldest payments, the rest count from their creation: rather too

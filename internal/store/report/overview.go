@@ -43,9 +43,9 @@ type ledgerSums struct {
 const unfinished = `(kind IN ('p', 'r', 'h') AND status IN ('pending', 'sending', 'unknown', 'awaiting_recipient', 'failed', 'returned')
 	OR kind = 'c' AND status IN ('pending', 'sending', 'unknown', 'awaiting_recipient', 'awaiting_payer'))`
 
-// leftToApps selects payouts p whose recipients did not confirm in time. Their apps have them sent again
-// without staff (payout.CheckConfirmAgain), so lists and counts of what finance has to decide leave them out.
-const leftToApps = `p.kind = 'p' AND p.status = 'failed' AND p.failure_code = '` + payout.FailureNotConfirmed + "'"
+// notConfirmed selects payouts p whose recipients did not confirm in time. Their apps have them sent again
+// without staff (payout.CheckConfirmAgain), so lists and counts of what finance has to decide do not have them.
+const notConfirmed = `p.kind = 'p' AND p.status = 'failed' AND p.failure_code = '` + payout.FailureNotConfirmed + "'"
 
 // Overview adds up the whole ledger and counts unfinished work. Each statement reads an index from
 // the unfinished rows, and of the ledger only the transfers since the last call. The ledger is left
@@ -63,7 +63,7 @@ func (s *Source) Overview(ctx context.Context) (staff.Overview, error) {
 	// Amounts of requests are unbounded: the sum may exceed 64 bits.
 	err := s.read(ctx).Raw("SELECT kind, status, COUNT(*) AS n, LEAST(SUM(amount), ?) AS sum, MIN(created_at) AS oldest FROM payments p "+
 		"FORCE INDEX (payments_status) WHERE "+
-		unfinished+" AND NOT ("+leftToApps+") GROUP BY kind, status", int64(money.Saturated)).Scan(&rows).Error
+		unfinished+" AND NOT ("+notConfirmed+") GROUP BY kind, status", int64(money.Saturated)).Scan(&rows).Error
 	if err != nil {
 		return out, mysql.Classify(err)
 	}

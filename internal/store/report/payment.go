@@ -148,7 +148,7 @@ func (s *Source) filtered(ctx context.Context, f staff.PaymentFilter) (q *gorm.D
 		q = q.Where("p.id IN (SELECT x.payment_id FROM attempts x WHERE x.provider_ref = ?)", mysql.ClipKey(f.ProviderRef, mysql.RefLen))
 	}
 	if f.Status == payout.StatusFailed && f.FailureCode == "" && f.PacketID == "" && f.UserID == "" && !named(f) {
-		q = q.Where("NOT (" + leftToApps + ")")
+		q = q.Where("NOT (" + notConfirmed + ")")
 	}
 	if !f.CreatedTo.IsZero() {
 		q = q.Where("p.created_at <= ?", f.CreatedTo.UTC())
