@@ -49,16 +49,21 @@ func (a *Payments) CloseCharge(ctx context.Context, id string) (payout.State, er
 	return st, temporalError(err)
 }
 
-// encoder returns the encoder of a payment's request. That of a charge whose sender pays in an app gets the
-// sender's personal data, and its request is stored sealed.
-func (a *Payments) encoder(id string, encode func(payout.Instruction) ([]byte, error)) func(payout.Instruction) ([]byte, error) {
+// encoder returns the encoder of a payment's request, which gets personal data opened. The request of a charge
+// whose sender pays in an app is stored sealed; an adapter encrypts a recipient's name itself. A name that cannot
+// be opened is left out: the claim is recorded in any case, and a provider that needs the name refuses the payout.
+func (a *Payments) encoder(ctx context.Context, id string, encode func(payout.Instruction) ([]byte, error),
+) func(payout.Instruction) ([]byte, error) {
 	return func(in payout.Instruction) ([]byte, error) {
-		if in.PayUntil.IsZero() {
-			return encode(in)
-		}
 		parts, err := payout.Parse(id)
 		if err != nil {
 			return nil, err
+		}
+		if in.PayUntil.IsZero() {
+			if in.RecipientName, err = packet.OpenText(a.SeedKey, parts.PacketID, in.SealedName); err != nil {
+				logger(ctx).Error("Name of a recipient cannot be opened; the payout goes without it.", "payment_id", id, "error", err)
+			}
+			return encode(in)
 		}
 		if len(in.SealedPayer) > 0 {
 			plain, err := packet.Open(a.SeedKey, parts.PacketID, in.SealedPayer)

@@ -56,7 +56,7 @@ func (a *Payments) PayNow(ctx context.Context, c packet.Claim) (Outcome, error) 
 		return a.recordOnly(ctx, c, why, wait)
 	}
 	noted := a.clock() // at or before the note's commit
-	begun, err := a.Store.BeginClaim(ctx, c, to.Limits(), to.EncodeRequest)
+	begun, err := a.Store.BeginClaim(ctx, c, to.Limits(), a.encoder(ctx, id, to.EncodeRequest))
 	switch {
 	case err != nil:
 		admission.cancel(op)

@@ -74,7 +74,7 @@ func (a *Payments) begin(ctx context.Context, to payout.Provider, id string) (be
 		return begun, noted, err
 	}
 	noted = a.clock()
-	begun, err = a.Store.BeginSend(ctx, id, to.Limits(), a.encoder(id, to.EncodeRequest))
+	begun, err = a.Store.BeginSend(ctx, id, to.Limits(), a.encoder(ctx, id, to.EncodeRequest))
 	switch {
 	case err != nil:
 		admission.cancel(op)

@@ -45,8 +45,11 @@ var advice = map[wire.Code]string{
 		"the same user are safe to repeat.",
 	wire.CodeNotOpenYet: "Show a countdown to `opens_at` and repeat the request then; Retry-After gives the seconds. A packet that " +
 		"is still being funded may open later than `opens_at`.",
-	wire.CodeSoldOut:           "Show that all shares are gone. The answer is final for users without a claim.",
-	wire.CodeRequestInProgress: "Wait for Retry-After and repeat the same request. The first request ends within 10 s.",
+	wire.CodeSoldOut:             "Show that all shares are gone. The answer is final for users without a claim.",
+	wire.CodeRequestInProgress:   "Wait for Retry-After and repeat the same request. The first request ends within 10 s.",
+	wire.CodeRecipientIncomplete: "Give the members that `errors` names: `recipient_required` of the packet lists them before a grab.",
+	wire.CodeRecipientFixed: "Read the claim. While its payout is under way or paid, the recipient stays; it can be changed after the " +
+		"payout failed or was returned.",
 	wire.CodeNotRetryable: "Read the payout or refund. `failed` and `returned` can be retried, cancelled or marked as paid. " +
 		"One that is not final can be retried or marked as paid after the provider's memory of its order number ends, and an " +
 		"`unknown` one marked as paid when money moved under an earlier number. A query needs an order number that was sent. " +

@@ -134,6 +134,7 @@ func boundsOf(f reflect.StructField, t reflect.Type) (low, high int64) {
 // textChecks are the checks that the tag check names.
 var textChecks = map[string]func(string) *fault{
 	"code": checkCode, "text": checkFilter, "id": checkID, "actor": checkActor, "app": checkAppID, "owner": checkOwner, "zone": checkZone,
+	"name": checkRecipientName, "authorization": checkAuthorization,
 	"cursor": checkCursor, "ticket key": checkTicketKey, "payouts": checkIDs("payout"), "refunds": checkIDs("refund"),
 }
 

@@ -17,11 +17,13 @@ type packetFacts struct {
 	shares     int
 	restricted bool  // only users on its list may grab
 	tickets    bool  // a grab needs a ticket
+	named      bool  // a grab needs the recipient's name
 	epoch      int64 // of the pool when the facts were read
 }
 
-func factsOf(p packet.Packet) packetFacts {
-	return packetFacts{app: p.App, opensAt: p.OpensAt, shares: p.ShareCount, restricted: p.EligibleCount > 0, tickets: p.Tickets}
+func (s *Server) factsOf(p packet.Packet) packetFacts {
+	return packetFacts{app: p.App, opensAt: p.OpensAt, shares: p.ShareCount, restricted: p.EligibleCount > 0, tickets: p.Tickets,
+		named: s.needsName(p, p.LargestShare())}
 }
 
 // rememberFacts caches the facts of a packet for the current epoch of its lane.

@@ -19,6 +19,7 @@ import (
 type grabRequest struct {
 	user    string
 	profile packet.Profile
+	name    string // the recipient's, "": not stated
 	ticket  string // "": none
 }
 
@@ -41,7 +42,7 @@ func readGrab(body []byte) (grabRequest, error) {
 	return grabFrom(o)
 }
 
-// decodeGrab decodes the body of a grab; false: the body may have faults. The decoder refuses
+// decodeGrab decodes the body of a grab; false: the body may have faults, or its recipient is an object. The decoder refuses
 // duplicate and unknown members, other types and invalid UTF-8; null counts as omitted, as in
 // readGrab.
 func decodeGrab(body []byte) (grabRequest, bool) {
@@ -66,11 +67,13 @@ func decodeGrab(body []byte) (grabRequest, bool) {
 func grabFrom(o *object) (grabRequest, error) {
 	var g grabRequest
 	g.user = valueOr(o.text("user_id", true, checkID), "")
+	to := o.recipient("recipient")
 	g.profile = packet.Profile{
 		Nickname:  nonEmpty(o.text("nickname", false, checkText(maxNickname))),
 		AvatarURL: nonEmpty(o.text("avatar_url", false, checkAvatar)),
-		Recipient: valueOr(o.text("recipient", false, checkID), ""),
+		Recipient: to.Account, Authorization: to.Authorization,
 	}
+	g.name = to.Name
 	g.ticket = valueOr(o.text("ticket", false, checkTicket), "")
 	return g, o.done()
 }

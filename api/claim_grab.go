@@ -37,8 +37,8 @@ func grabShare(r *request) (answer, error) {
 	}
 	user := asked.user
 	if r.server.soldOut.refuses(id, user) {
-		if refused := r.ticketRefusal(fact, id, asked); refused != nil { // not_eligible comes before sold_out
-			return r.refuseWithoutTicket(refused)
+		if refused := r.bodyRefusal(fact, id, asked); refused != nil { // comes before sold_out
+			return r.refuseBody(refused)
 		}
 		r.server.metrics.soldOutLocally.Inc()
 		return r.answerGrab(packet.GrabAnswer{Result: packet.GrabSoldOut})
@@ -47,15 +47,18 @@ func grabShare(r *request) (answer, error) {
 		r.server.metrics.grab(packet.GrabReplayed)
 		return answer{status: http.StatusOK, raw: r.renderRepeated(known.claim, r.progressOf(known))}, nil
 	}
-	overLimit, noTicket := r.checkBeforePool(fact, id, asked)
+	overLimit, badBody := r.checkBeforePool(fact, id, asked)
 	if overLimit != nil {
 		return r.answerOverLimit(id, user, overLimit)
 	}
-	if noTicket != nil {
-		return r.answerWithoutTicket(id, user, noTicket)
+	if badBody != nil {
+		return r.answerBadBody(id, user, badBody)
 	}
 	if err := r.checkRisk(id, user, fact); err != nil {
 		return r.refusedByRisk(user, err)
+	}
+	if asked.profile.SealedName, err = packet.SealText(r.server.cfg.SeedKey, id, asked.name); err != nil {
+		return answer{}, err
 	}
 	got, err := r.grab(id, user, asked.profile)
 	r.giveBackUnused(user, got.Result, err)
@@ -101,7 +104,7 @@ func (r *request) factsOf(id string) (packetFacts, error) {
 			return packetFacts{}, err
 		}
 		p := l.snapshot().Packet
-		return factsOf(p), r.own(p)
+		return r.server.factsOf(p), r.own(p)
 	}
 	if fact.app != r.caller.app.ID {
 		return packetFacts{}, refuse(wire.CodePacketNotFound)
@@ -213,7 +216,7 @@ func (r *request) grabFromRow(id, user string) (answer, error) {
 		got.Result = packet.GrabNotEligible
 	case l.rec.ClaimedCount == l.rec.ShareCount:
 		got.Result = packet.GrabSoldOut
-		r.server.soldOut.learn(id, factsOf(l.rec.Packet))
+		r.server.soldOut.learn(id, r.server.factsOf(l.rec.Packet))
 	default:
 		got.Result = packet.GrabExpired
 	}

@@ -34,7 +34,7 @@ var packetColumns = fileColumns{names: []string{
 	"fairness_commitment", "fairness_seed", "workflow_id", "workflow_url", "tickets", "total_amount_yuan", "claimed_amount_yuan",
 	"remaining_amount_yuan", "refunded_amount_yuan", "created_local", "opens_local", "expires_local", "closed_local", "local_zone",
 	"funding_source", "funding_provider", "funding_method", "funding_status", "funding_expires_at",
-	"funding_failure_code", "funding_failure_message",
+	"funding_failure_code", "funding_failure_message", "recipient_required",
 }}
 
 // balanceEntryColumns are the members of a BalanceEntry, one per column, followed by columns formatted

@@ -190,15 +190,15 @@ func (r *request) keyOverLimit() error {
 }
 
 // checkBeforePool checks what refuses a grab before the pool is called: the limits of address
-// and key, then the ticket, then the limits of the user. A grab without a valid ticket does not
+// and key, then what the body lacks, then the limits of the user. A grab without a valid ticket does not
 // count for the user, because anyone could name that user. A grab known to be over a limit costs
 // neither a signature check nor Redis. Of two refusals overLimit counts.
-func (r *request) checkBeforePool(fact packetFacts, id string, asked grabRequest) (overLimit, noTicket *refusal) {
+func (r *request) checkBeforePool(fact packetFacts, id string, asked grabRequest) (overLimit, badBody *refusal) {
 	limits := r.limitsOf(asked.user, limitAddress, limitKey)
 	if refused := r.knownOverLimit(limits); refused != nil {
 		return refused, nil
 	}
-	if refused := r.ticketRefusal(fact, id, asked); refused != nil {
+	if refused := r.bodyRefusal(fact, id, asked); refused != nil {
 		return r.count(limits), refused
 	}
 	return r.count(append(limits, r.limitsOf(asked.user, limitUser, limitWins)...)), nil

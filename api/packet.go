@@ -36,14 +36,14 @@ func ofRecord(rec packet.Record, now time.Time) snapshot {
 
 // staticPacket renders the immutable members, with the figures of a packet without claims: the
 // body of a first answer can be rendered again from it.
-func staticPacket(p packet.Packet, status packet.Status) wire.Packet {
+func (s *Server) staticPacket(p packet.Packet, status packet.Status) wire.Packet {
 	out := wire.Packet{
 		ID: p.ID, Status: wire.PacketStatus(status), SenderID: p.SenderID, Currency: p.Currency, TotalAmount: p.TotalAmount,
 		ShareCount: p.ShareCount, Split: wire.Split(p.Split), MinShare: p.MinShare, Greeting: p.Greeting, GroupID: p.GroupID,
 		Metadata: p.Metadata, Tickets: p.Tickets, RemainingCount: p.ShareCount, RemainingAmount: p.TotalAmount,
 		CreatedAt: wire.At(p.CreatedAt), OpensAt: wire.At(p.OpensAt), ExpiresAt: wire.At(p.ExpiresAt),
 		Fairness: wire.Fairness{Algorithm: packet.Algorithm, Commitment: p.Commitment},
-		Workflow: wire.WorkflowRef{ID: "packet/" + p.ID},
+		Workflow: wire.WorkflowRef{ID: "packet/" + p.ID}, RecipientRequired: s.recipientRequired(p),
 	}
 	if p.MaxShare > 0 {
 		cap := p.MaxShare
@@ -57,7 +57,7 @@ func staticPacket(p packet.Packet, status packet.Status) wire.Packet {
 
 // render renders the current packet. The seed is included only when it is closed.
 func (s *Server) render(snap snapshot) (wire.Packet, error) {
-	out := staticPacket(snap.Packet, snap.status)
+	out := s.staticPacket(snap.Packet, snap.status)
 	out.Metadata = maps.Clone(out.Metadata)
 	out.ClaimedCount, out.ClaimedAmount = snap.counts.ClaimedCount, snap.counts.ClaimedAmount
 	out.RemainingCount -= out.ClaimedCount

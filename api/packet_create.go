@@ -147,7 +147,7 @@ func (c *creation) stage() (answer, error) {
 	case staged.Existed && staged.View.Now.Before(staged.View.BusyUntil):
 		return answer{}, c.inProgress()
 	}
-	fact := factsOf(c.packet)
+	fact := c.server.factsOf(c.packet)
 	fact.opensAt = staged.View.Packet.OpensAt
 	c.server.rememberFacts(c.packet.ID, fact)
 	view, err := c.await(staged.View)
@@ -234,7 +234,7 @@ func (c *creation) firstAnswer(first packet.FirstAnswer, snap snapshot) (answer,
 	case snap.OpensAt.After(snap.CreatedAt):
 		status = packet.StatusScheduled
 	}
-	body := staticPacket(snap.Packet, status)
+	body := c.server.staticPacket(snap.Packet, status)
 	var err error
 	body.Funding, err = c.server.funding(snap)
 	return answer{status: first.HTTPStatus, body: body}, err
@@ -294,7 +294,7 @@ func (c *creation) renderCurrent(rec packet.Record) (answer, error) {
 	case packet.StatusRejected:
 		return c.declined(packet.FirstAnswer{RequestID: c.id}, snap)
 	case packet.StatusFunding:
-		body := staticPacket(snap.Packet, packet.StatusFunding)
+		body := c.server.staticPacket(snap.Packet, packet.StatusFunding)
 		var err error
 		body.Funding, err = c.server.funding(snap)
 		return answer{status: http.StatusAccepted, body: body}, err

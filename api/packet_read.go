@@ -124,7 +124,7 @@ func (r *request) owned(id string) (snapshot, error) {
 // own checks that a packet belongs to the caller and caches its facts. Staff, whose routes
 // differ from those of apps, may read packets of all apps.
 func (r *request) own(p packet.Packet) error {
-	r.server.rememberFacts(p.ID, factsOf(p))
+	r.server.rememberFacts(p.ID, r.server.factsOf(p))
 	if p.App != r.caller.app.ID && !r.caller.key.Role.Staff() {
 		return refuse(wire.CodePacketNotFound)
 	}

@@ -72,6 +72,8 @@ type PacketReader interface {
 type Payments interface {
 	PayoutProgress(ctx context.Context, claims []payout.ClaimRef) (map[payout.ClaimRef]payout.PayoutProgress, error)
 	RecipientAction(ctx context.Context, payoutID string) (sealed []byte, err error)
+	SetRecipient(ctx context.Context, by access.Key, payoutID string, to payout.Recipient, unchanged func(payout.Recipient) bool) (
+		payout.PayoutProgress, error)
 	ConfirmAgain(ctx context.Context, by access.Key, payoutID string) (payout.PayoutProgress, error)
 	Payments(ctx context.Context, f staff.PaymentFilter) ([]staff.PaymentRow, error)
 	Payment(ctx context.Context, id string) (staff.PaymentDetail, error)

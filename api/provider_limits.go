@@ -31,7 +31,7 @@ func renderLimits(l payout.Limits) wire.Provider {
 	out := wire.Provider{
 		Charges: wire.ProviderCharges{Methods: []wire.ProviderMethod{}, PerSecond: wire.NonZero(l.SendsPerSecond[payout.OpCharge])},
 		Payouts: wire.ProviderPayouts{MinAmount: wire.NonZero(l.MinPayout), MaxAmount: wire.NonZero(l.MaxPayout),
-			PerSecond: wire.NonZero(l.SendsPerSecond[payout.OpTransfer])},
+			NameFrom: wire.NonZero(l.NameFrom), Authorizations: l.Authorizations, PerSecond: wire.NonZero(l.SendsPerSecond[payout.OpTransfer])},
 		Refunds: wire.ProviderRefunds{WindowSeconds: seconds(l.RefundWindow), PerCharge: wire.NonZero(l.RefundsPerCharge),
 			SpacingSeconds: seconds(l.RefundSpacing), PerSecond: wire.NonZero(l.SendsPerSecond[payout.OpRefund])},
 		LandingWindowSeconds: seconds(l.LandingWindow), RemembersSeconds: seconds(l.Remembers),

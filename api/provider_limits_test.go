@@ -46,18 +46,19 @@ func TestProviderLimits(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t, parts{change: withSecond(payout.Limits{
 		LandingWindow: time.Minute, Remembers: 30 * 24 * time.Hour, RefundWindow: 365 * 24 * time.Hour, RefundsPerCharge: 50,
-		RefundSpacing: time.Minute, MinPayout: 10, MaxPayout: 20_000, SendsPerSecond: map[payout.Op]int{payout.OpTransfer: 100},
-		Methods: []payout.Method{{Name: "jsapi", NeedsPayer: true, Payer: []string{"openid"}, MinAmount: 1, MaxAmount: 500}},
+		RefundSpacing: time.Minute, MinPayout: 10, MaxPayout: 20_000, NameFrom: 200_000,
+		SendsPerSecond: map[payout.Op]int{payout.OpTransfer: 100},
+		Methods:        []payout.Method{{Name: "jsapi", NeedsPayer: true, Payer: []string{"openid"}, MinAmount: 1, MaxAmount: 500}},
 	})})
 	r := h.as(h.app, "GET", "/v1/providers", "")
 	second := `{"name":"second","charges":{"default":false,"methods":[{"name":"jsapi","needs_payer":true,"payer":["openid"],` +
 		`"min_amount":1,"max_amount":500}],"per_second":null},"payouts":{"default":true,"min_amount":10,"max_amount":20000,` +
-		`"per_second":100},"refunds":{"window_seconds":31536000,"per_charge":50,"spacing_seconds":60,"per_second":null},` +
+		`"name_from":200000,"authorizations":false,"per_second":100},"refunds":{"window_seconds":31536000,"per_charge":50,"spacing_seconds":60,"per_second":null},` +
 		`"landing_window_seconds":60,"remembers_seconds":2592000}],"next_cursor":null}`
 	first := `{"items":[{"name":"sandbox","charges":{"default":true,"methods":[{"name":"sandbox","needs_payer":false,"payer":[],` +
 		`"min_amount":null,"max_amount":null},`
 	if body := string(r.body); r.status != http.StatusOK || !strings.HasPrefix(body, first) || !strings.HasSuffix(body, ","+second) ||
-		!strings.Contains(body, `"payouts":{"default":false,"min_amount":null,"max_amount":null,"per_second":null}`) {
+		!strings.Contains(body, `"payouts":{"default":false,"min_amount":null,"max_amount":null,"name_from":null,"authorizations":false,"per_second":null}`) {
 		t.Errorf("%s", r)
 	}
 }

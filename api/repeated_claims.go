@@ -34,7 +34,7 @@ type progressAt struct {
 
 // weight is about how many bytes the entry takes, with its key.
 func (c *repeatedClaim) weight() int {
-	texts := 2*(len(c.claim.PacketID)+len(c.claim.UserID)) + len(c.claim.Recipient)
+	texts := 2*(len(c.claim.PacketID)+len(c.claim.UserID)) + len(c.claim.Recipient) + len(c.claim.SealedName) + len(c.claim.Authorization)
 	for _, text := range []*string{c.claim.Nickname, c.claim.AvatarURL} {
 		texts += len(valueOr(text, ""))
 	}

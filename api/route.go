@@ -83,7 +83,7 @@ func (r *route) codes() []wire.Code {
 	if r.realm == realmApp {
 		codes = append(codes, wire.CodeRateLimited)
 	}
-	if r.method == http.MethodPost {
+	if r.method == http.MethodPost || r.method == http.MethodPut {
 		codes = append(codes, wire.CodeMalformedJSON, wire.CodeRequestTimeout, wire.CodeBodyTooLarge, wire.CodeUnsupportedMedia)
 	}
 	codes = append(codes, wire.CodeInternal)
@@ -106,7 +106,8 @@ func typeOf[T any]() reflect.Type { return reflect.TypeFor[T]() }
 // routes returns the table. Handlers get everything from the request, so it is the same for
 // every server.
 func routes() []*route {
-	return slices.Concat(packetRoutes(), claimRoutes(), userRoutes(), campaignRoutes(), staffCampaignRoutes(), overviewRoutes(),
+	return slices.Concat(packetRoutes(), claimRoutes(), recipientRoutes(), userRoutes(), campaignRoutes(),
+		staffCampaignRoutes(), overviewRoutes(),
 		payoutRoutes(), refundRoutes(), chargeRoutes(), approvalRoutes(), auditRoutes(), staffPacketRoutes(), providerRoutes(),
 		appProviderRoutes(), holdRoutes(), balanceRoutes(), reconciliationRoutes(), closeRoutes(), exportRoutes(), keyRoutes(), platformRoutes(),
 		documentRoutes())

@@ -83,9 +83,10 @@ func claimRoutes() []*route {
 				{status: http.StatusCreated, about: "This request won the share.", body: wire.Claim{}},
 				{status: http.StatusOK, about: "The user had a claim already; replayed is true.", body: wire.Claim{}},
 			},
-			problems: []wire.Code{wire.CodePacketNotFound, wire.CodeNotOpenYet, wire.CodeNotEligible, wire.CodeSoldOut, wire.CodeExpired},
-			limited:  true,
-			handle:   grabShare,
+			problems: []wire.Code{wire.CodePacketNotFound, wire.CodeNotOpenYet, wire.CodeNotEligible, wire.CodeSoldOut, wire.CodeExpired,
+				wire.CodeRecipientIncomplete},
+			limited: true,
+			handle:  grabShare,
 		},
 		get(route{
 			id: "listGrabs", path: wire.PathPackets + "/{id}/grabs", tag: "claims", summary: "List the claims of a packet",

@@ -133,8 +133,16 @@ func (c contract) Schema(t reflect.Type, allowRef bool, hint string) *huma.Schem
 		digits[0] = amountSchema(-float64(money.Max))
 		s = &huma.Schema{AnyOf: digits}
 	}
+	var others []*huma.Schema
+	if c.member.Tag.Get("orText") != "" {
+		shortest, longest := 1, packet.MaxUserIDBytes
+		others = append(others, &huma.Schema{Type: huma.TypeString, MinLength: &shortest, MaxLength: &longest})
+	}
 	if null {
-		return &huma.Schema{AnyOf: []*huma.Schema{s, {Type: "null"}}}
+		others = append(others, &huma.Schema{Type: "null"})
+	}
+	if others != nil {
+		return &huma.Schema{AnyOf: append([]*huma.Schema{s}, others...)}
 	}
 	return s
 }

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/singleflight"
+
+	"hongbao/internal/payout"
 )
 
 // Server serves both listeners. Use New, Listen and Serve, in this order.
@@ -28,6 +30,7 @@ type Server struct {
 	repeated *cache[*repeatedClaim]
 	replays  *statusQueue
 	metrics  *metrics
+	limits   map[string]payout.Limits // of the providers, by name
 	// providerSeen limits the provider calls of health checks.
 	providerSeen providerSeen
 	doc          func() ([]byte, error) // the OpenAPI document, rendered at the first request
@@ -58,7 +61,8 @@ func New(cfg Config) (*Server, error) {
 	}
 	cfg.MaxConns = boundByFiles(cfg.MaxConns)
 	s := &Server{cfg: cfg, dir: newDirectory(cfg.Store, cfg.Pool, cfg.MirrorKey, cfg.Now),
-		facts: newFactCache(maxFacts), lucky: newLuckCache(maxFacts), refusals: newRefusals()}
+		facts: newFactCache(maxFacts), lucky: newLuckCache(maxFacts), refusals: newRefusals(),
+		limits: providerLimits(cfg.Providers)}
 	s.dir.rejectPublic(cfg.PublicTokens)
 	if s.metrics, err = newMetrics(cfg.Metrics, cfg.Version); err != nil {
 		return nil, err

@@ -51,15 +51,29 @@ func (r *request) ticketRefusal(fact packetFacts, id string, asked grabRequest) 
 	return refused
 }
 
-func (r *request) refuseWithoutTicket(refused *refusal) (answer, error) {
-	r.server.metrics.grab(packet.GrabNotEligible)
+// bodyRefusal refuses a grab whose body lacks what the packet needs: the recipient's name, or a valid
+// ticket; nil: no objection.
+func (r *request) bodyRefusal(fact packetFacts, id string, asked grabRequest) *refusal {
+	if fact.named && asked.name == "" {
+		return refuseNameless("recipient.name")
+	}
+	return r.ticketRefusal(fact, id, asked)
+}
+
+func (r *request) refuseBody(refused *refusal) (answer, error) {
+	if refused.code == wire.CodeNotEligible {
+		r.server.metrics.grab(packet.GrabNotEligible)
+	}
 	return answer{}, refused
 }
 
-// grabUnticketed answers a grab without a valid ticket in the order of every grab, and takes
-// no share. It does not count for the user, because anyone could name that user.
-func (r *request) answerWithoutTicket(id, user string, refused *refusal) (answer, error) {
+// answerBadBody answers a grab whose body lacks something in the order of every grab, and takes no share.
+// It does not count for the user, because anyone could name that user.
+func (r *request) answerBadBody(id, user string, refused *refusal) (answer, error) {
 	return r.existingClaimOr(id, user, func(l location) (answer, error) {
+		if refused.code == wire.CodeRecipientIncomplete {
+			return answer{}, refused
+		}
 		snap, now := l.snapshot(), l.now
 		if l.hasPool {
 			now = l.view.Now
@@ -67,6 +81,6 @@ func (r *request) answerWithoutTicket(id, user string, refused *refusal) (answer
 		if snap.status == packet.StatusFunding || now.Before(snap.OpensAt) {
 			return r.answerGrab(packet.GrabAnswer{Result: packet.GrabNotOpenYet, OpensAt: snap.OpensAt})
 		}
-		return r.refuseWithoutTicket(refused)
+		return r.refuseBody(refused)
 	})
 }

@@ -37,4 +37,17 @@ func (c *Client) ConfirmAgain(ctx context.Context, packetID, userID string) (*wi
 	return claim, nil
 }
 
+// SetRecipient changes the recipient of a claim's payout, while it was not sent, or after it failed or was returned.
+// When the claim's recipient_action is fix_account or verify_identity, the payout is also sent again. A repeated call
+// changes nothing. Problems: CodeClaimNotFound, CodeRecipientIncomplete, CodeRecipientFixed (it was sent),
+// CodeDecisionPending and CodeHeld (staff decides).
+func (c *Client) SetRecipient(ctx context.Context, packetID, userID string, r wire.Recipient) (*wire.Claim, error) {
+	claim := new(wire.Claim)
+	path := grabs(packetID) + "/" + segment(userID) + "/recipient"
+	if err := c.caller.do(ctx, call{method: http.MethodPut, path: path, body: r}, claim); err != nil {
+		return nil, err
+	}
+	return claim, nil
+}
+
 func grabs(packetID string) string { return wire.PathPackets + "/" + segment(packetID) + "/grabs" }

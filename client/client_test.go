@@ -68,7 +68,7 @@ func TestTextIsNotChanged(t *testing.T) {
 	for name, call := range map[string]func() error{
 		"user": func() error { _, err := c.Grab(t.Context(), "p1", wire.Grab{UserID: bad}); return err },
 		"recipient": func() error {
-			_, err := c.Grab(t.Context(), "p1", wire.Grab{UserID: "bob", Recipient: bad})
+			_, err := c.Grab(t.Context(), "p1", wire.Grab{UserID: "bob", Recipient: &wire.Recipient{Account: bad}})
 			return err
 		},
 		"eligible": func() error {

@@ -26,7 +26,7 @@ var auditActions = []string{"retry", "cancel", "mark_paid", "ask", "approve_retr
 	"cancel_carried_out", "cancel_overtaken", "moved", "not_moved", "approve_moved", "approve_not_moved", "reject_moved", "reject_not_moved",
 	"withdraw_moved", "withdraw_not_moved", "withdraw_open_not_moved", "not_moved_carried_out", "not_moved_overtaken",
 	"credit", "debit", "approve_credit", "approve_debit", "reject_credit", "reject_debit", "withdraw_credit", "withdraw_debit",
-	"recall", "pause_campaign", "end_campaign", "hold", "release", "ask_release", "reconcile",
+	"recall", "set_recipient", "pause_campaign", "end_campaign", "hold", "release", "ask_release", "reconcile",
 	"resolve_break",
 	"create_key", "rotate_key", "approve_key", "revoke_key", "add_ticket_key", "revoke_ticket_key", "books_restored", "books_recovered"}
 

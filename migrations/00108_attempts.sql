@@ -8,6 +8,7 @@ CREATE TABLE IF NOT EXISTS attempts (
     payment_id    VARBINARY(25) NOT NULL,
     no            INT           NOT NULL,
     op            VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    account       VARBINARY(64) NOT NULL COMMENT 'in the request',
     request       BLOB          NOT NULL,
     sends         INT           NOT NULL,
     asks          INT           NOT NULL,

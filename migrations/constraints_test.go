@@ -48,10 +48,10 @@ var sound = []string{
 		`01', NULL, NOW(), NOW(), NOW()),
 		('` + failedID + `', 'p', '` + packetID + `', 'a', 'v', 1, 'v', 50, 'CNY', '', 'x', 'failed', 1, '` + failedID +
 		`01', 'x', NOW(), NOW(), NOW())`,
-	`INSERT INTO attempts (order_no, payment_id, no, op, request, sends, asks, statement, refused, booked, return_booked, next_action,
+	`INSERT INTO attempts (order_no, payment_id, no, op, account, request, sends, asks, statement, refused, booked, return_booked, next_action,
 		observed, code, message,
 		provider_ref, started_at, ask_until, ended_at) VALUES ('` + paidID + `01', '` + paidID +
-		`', 1, 'transfer', '', 1, 0, 'succeeded', FALSE, TRUE, FALSE, 'ask', '', '', '', '', NOW(), NOW(), NOW())`,
+		`', 1, 'transfer', 'u', '', 1, 0, 'succeeded', FALSE, TRUE, FALSE, 'ask', '', '', '', '', NOW(), NOW(), NOW())`,
 	`INSERT INTO transfers (packet_id, kind, debit, credit, amount, order_no, reference, created_at) VALUES
 		('` + packetID + `', 'charge', 'provider', 'holding', 100, '` + chargeID + `01', '` + chargeID + `01:charge', NOW())`,
 	`INSERT INTO decisions (id, payment_id, kind, reason, decided_by, role, status, approval_id, expires_at, preview_hash, created_at)

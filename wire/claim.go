@@ -17,7 +17,7 @@ type Claim struct {
 	Replayed        bool             `json:"replayed" doc:"true: the claim existed before this grab."`
 	BestLuck        bool             `json:"best_luck" doc:"true on exactly one claim once the packet is sold out or closed: the largest, then the earliest, then the lowest index. false before."`
 	Payout          PayoutRef        `json:"payout" doc:"The payout of the claim."`
-	RecipientAction *RecipientAction `json:"recipient_action" doc:"What the recipient can do so that the payout is paid. confirm: confirm at the provider; of a failed payout, after POST …/confirm. fix_account: give another account, or repair this one. verify_identity: prove who they are at the provider. wait: finance decides. null: nothing."`
+	RecipientAction *RecipientAction `json:"recipient_action" doc:"What the recipient can do so that the payout is paid. confirm: confirm at the provider; of a failed payout, after POST …/confirm. fix_account: give another account with PUT …/recipient, or repair this one. verify_identity: prove who they are at the provider, or correct the name with PUT …/recipient. wait: finance decides. null: nothing."`
 	Confirm         *Confirm         `json:"confirm" doc:"What the recipient's app needs in order to confirm. Only the claim of one user, read by itself, has it; null everywhere else, and while there is none. It works like a bearer key: give it to the recipient only."`
 }
 
@@ -46,11 +46,18 @@ type PayoutRef struct {
 
 // Grab is the body of a grab.
 type Grab struct {
-	UserID    string `json:"user_id" minLength:"1" maxLength:"64" doc:"The user who grabs: 1 to 64 bytes of UTF-8 without control characters, compared byte by byte." example:"u2"`
-	Nickname  string `json:"nickname,omitempty" maxLength:"64" doc:"Returned with the claim; an empty string counts as omitted." nullable:"true"`
-	AvatarURL string `json:"avatar_url,omitempty" maxLength:"512" doc:"Returned with the claim: an http or https URL; an empty string counts as omitted." nullable:"true"`
-	Recipient string `json:"recipient,omitempty" minLength:"1" maxLength:"64" doc:"The account that the provider pays; by default the user id." nullable:"true"`
-	Ticket    string `json:"ticket,omitempty" maxLength:"2048" doc:"For packets with tickets: the ticket that your app signed for this packet and user, see docs/integrate.md. At most 2048 bytes; other packets ignore it." nullable:"true"`
+	UserID    string     `json:"user_id" minLength:"1" maxLength:"64" doc:"The user who grabs: 1 to 64 bytes of UTF-8 without control characters, compared byte by byte." example:"u2"`
+	Nickname  string     `json:"nickname,omitempty" maxLength:"64" doc:"Returned with the claim; an empty string counts as omitted." nullable:"true"`
+	AvatarURL string     `json:"avatar_url,omitempty" maxLength:"512" doc:"Returned with the claim: an http or https URL; an empty string counts as omitted." nullable:"true"`
+	Recipient *Recipient `json:"recipient,omitempty" orNull:"true" orText:"true" doc:"Who is paid: an account at the provider, or an object with more. By default the account is the user id. A repeat keeps the first recipient."`
+	Ticket    string     `json:"ticket,omitempty" maxLength:"2048" doc:"For packets with tickets: the ticket that your app signed for this packet and user, see docs/integrate.md. At most 2048 bytes; other packets ignore it." nullable:"true"`
+}
+
+// Recipient is the recipient of a payout.
+type Recipient struct {
+	Account       string `json:"account,omitempty" minLength:"1" maxLength:"64" check:"id" doc:"The account at the provider, such as an openid; by default the user id." nullable:"true"`
+	Name          string `json:"name,omitempty" minLength:"1" maxLength:"64" check:"name" doc:"The real name, where recipient_required of the packet has name, or to let the provider compare it. It is stored encrypted and is in no answer." nullable:"true"`
+	Authorization string `json:"authorization,omitempty" minLength:"1" maxLength:"64" check:"authorization" doc:"The number of the recipient's agreement with the provider to be paid without confirming each time, where payouts.authorizations of the provider is true." nullable:"true"`
 }
 
 // UserClaim is a claim in the list of its user's claims.

@@ -44,32 +44,33 @@ type UserPacketFilter struct {
 
 // Packet is a packet in answers.
 type Packet struct {
-	ID              string            `json:"id" doc:"Opaque; not guessable." example:"3q5k9v0c1m7e2u8h4r6t"`
-	Status          PacketStatus      `json:"status" doc:"funding: the charge is not final. rejected: the charge was declined; the packet holds no money. scheduled: opens_at is in the future. open: shares can be grabbed. sold_out: every share is claimed. closing: no more grabs; the remainder is being refunded. closed: final; only a cancelled payout can still increase refunded_amount."`
-	SenderID        string            `json:"sender_id" doc:"The user who is charged and gets the remainder back." example:"u1"`
-	Currency        string            `json:"currency" enum:"CNY" doc:"Amounts are in fen, the minor unit of CNY."`
-	TotalAmount     money.Fen         `json:"total_amount" doc:"The amount that the sender pays." example:"10000"`
-	ShareCount      int               `json:"share_count" minimum:"1" maximum:"1000000" doc:"The number of shares." example:"10"`
-	Split           Split             `json:"split" doc:"How it is split; see docs/fairness.md."`
-	MinShare        money.Fen         `json:"min_share" doc:"The smallest share in fen: as requested, or the smallest payout of the provider if that is larger." example:"1"`
-	MaxShare        *money.Fen        `json:"max_share" doc:"The largest share in fen: as requested, or the largest payout of the provider if that is smaller; null: no limit."`
-	Greeting        string            `json:"greeting" doc:"As in the request." example:"恭喜发财"`
-	GroupID         *string           `json:"group_id" doc:"As in the request."`
-	Metadata        map[string]string `json:"metadata" doc:"As in the request."`
-	Tickets         bool              `json:"tickets" doc:"true: a grab needs a ticket that the app signed."`
-	ClaimedCount    int               `json:"claimed_count" minimum:"0" doc:"Claimed shares."`
-	ClaimedAmount   money.Fen         `json:"claimed_amount" doc:"The sum of the claimed shares, paid or not."`
-	RemainingCount  int               `json:"remaining_count" minimum:"0" doc:"Unclaimed shares: share_count - claimed_count; 0 when rejected."`
-	RemainingAmount money.Fen         `json:"remaining_amount" doc:"The sum of the unclaimed shares: total_amount - claimed_amount, also after the refund; 0 when rejected."`
-	RefundedAmount  money.Fen         `json:"refunded_amount" doc:"The amount refunded to the sender: the remainder and cancelled payouts."`
-	CreatedAt       Time              `json:"created_at" doc:"When it was created, by the clock of Redis."`
-	OpensAt         Time              `json:"opens_at" doc:"When grabs begin."`
-	ExpiresAt       Time              `json:"expires_at" doc:"When grabs end: opens_at + expires_in_seconds."`
-	ClosedAt        *Time             `json:"closed_at" doc:"When it was closed; null before."`
-	Failure         *Failure          `json:"failure" doc:"Why it was rejected; null otherwise."`
-	Funding         Funding           `json:"funding" doc:"How the packet is paid for, and how far that is. In the answer to a repeated create it is current."`
-	Fairness        Fairness          `json:"fairness" doc:"The data to verify the split."`
-	Workflow        WorkflowRef       `json:"workflow" doc:"The Temporal workflow of the packet."`
+	ID                string            `json:"id" doc:"Opaque; not guessable." example:"3q5k9v0c1m7e2u8h4r6t"`
+	Status            PacketStatus      `json:"status" doc:"funding: the charge is not final. rejected: the charge was declined; the packet holds no money. scheduled: opens_at is in the future. open: shares can be grabbed. sold_out: every share is claimed. closing: no more grabs; the remainder is being refunded. closed: final; only a cancelled payout can still increase refunded_amount."`
+	SenderID          string            `json:"sender_id" doc:"The user who is charged and gets the remainder back." example:"u1"`
+	Currency          string            `json:"currency" enum:"CNY" doc:"Amounts are in fen, the minor unit of CNY."`
+	TotalAmount       money.Fen         `json:"total_amount" doc:"The amount that the sender pays." example:"10000"`
+	ShareCount        int               `json:"share_count" minimum:"1" maximum:"1000000" doc:"The number of shares." example:"10"`
+	Split             Split             `json:"split" doc:"How it is split; see docs/fairness.md."`
+	MinShare          money.Fen         `json:"min_share" doc:"The smallest share in fen: as requested, or the smallest payout of the provider if that is larger." example:"1"`
+	MaxShare          *money.Fen        `json:"max_share" doc:"The largest share in fen: as requested, or the largest payout of the provider if that is smaller; null: no limit."`
+	Greeting          string            `json:"greeting" doc:"As in the request." example:"恭喜发财"`
+	GroupID           *string           `json:"group_id" doc:"As in the request."`
+	Metadata          map[string]string `json:"metadata" doc:"As in the request."`
+	Tickets           bool              `json:"tickets" doc:"true: a grab needs a ticket that the app signed."`
+	RecipientRequired []string          `json:"recipient_required" nullable:"false" enum:"name" doc:"What recipient must have in a grab, because the largest possible share needs it: name, or nothing."`
+	ClaimedCount      int               `json:"claimed_count" minimum:"0" doc:"Claimed shares."`
+	ClaimedAmount     money.Fen         `json:"claimed_amount" doc:"The sum of the claimed shares, paid or not."`
+	RemainingCount    int               `json:"remaining_count" minimum:"0" doc:"Unclaimed shares: share_count - claimed_count; 0 when rejected."`
+	RemainingAmount   money.Fen         `json:"remaining_amount" doc:"The sum of the unclaimed shares: total_amount - claimed_amount, also after the refund; 0 when rejected."`
+	RefundedAmount    money.Fen         `json:"refunded_amount" doc:"The amount refunded to the sender: the remainder and cancelled payouts."`
+	CreatedAt         Time              `json:"created_at" doc:"When it was created, by the clock of Redis."`
+	OpensAt           Time              `json:"opens_at" doc:"When grabs begin."`
+	ExpiresAt         Time              `json:"expires_at" doc:"When grabs end: opens_at + expires_in_seconds."`
+	ClosedAt          *Time             `json:"closed_at" doc:"When it was closed; null before."`
+	Failure           *Failure          `json:"failure" doc:"Why it was rejected; null otherwise."`
+	Funding           Funding           `json:"funding" doc:"How the packet is paid for, and how far that is. In the answer to a repeated create it is current."`
+	Fairness          Fairness          `json:"fairness" doc:"The data to verify the split."`
+	Workflow          WorkflowRef       `json:"workflow" doc:"The Temporal workflow of the packet."`
 }
 
 // Failure is why a packet was rejected.

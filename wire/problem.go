@@ -27,6 +27,8 @@ const (
 	CodeSoldOut             Code = "sold_out"
 	CodeRequestInProgress   Code = "request_in_progress"
 	CodeNotRetryable        Code = "not_retryable"
+	CodeRecipientIncomplete Code = "recipient_incomplete"
+	CodeRecipientFixed      Code = "recipient_fixed"
 	CodeDecisionPending     Code = "decision_pending"
 	CodeDecisionChanged     Code = "decision_changed"
 	CodeHeld                Code = "held"

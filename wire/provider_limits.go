@@ -30,10 +30,12 @@ type ProviderMethod struct {
 
 // ProviderPayouts are the capabilities of a provider for payouts.
 type ProviderPayouts struct {
-	Default   bool       `json:"default" doc:"true: it pays the recipients of new packets." example:"true"`
-	MinAmount *money.Fen `json:"min_amount" fen:"positive" doc:"The smallest payout: the effective min_share of a new packet is not below it. null: no bound." example:"10"`
-	MaxAmount *money.Fen `json:"max_amount" fen:"positive" doc:"The largest payout: the effective max_share of a new packet is not above it. null: no bound." example:"20000"`
-	PerSecond *int       `json:"per_second" doc:"The provider's own limit of payouts per second; null: unknown." example:"20"`
+	Default        bool       `json:"default" doc:"true: it pays the recipients of new packets." example:"true"`
+	MinAmount      *money.Fen `json:"min_amount" fen:"positive" doc:"The smallest payout: the effective min_share of a new packet is not below it. null: no bound." example:"10"`
+	MaxAmount      *money.Fen `json:"max_amount" fen:"positive" doc:"The largest payout: the effective max_share of a new packet is not above it. null: no bound." example:"20000"`
+	NameFrom       *money.Fen `json:"name_from" fen:"positive" doc:"The payout from which the provider asks for the recipient's name; null: never." example:"200000"`
+	Authorizations bool       `json:"authorizations" doc:"true: a recipient can agree at the provider to be paid without confirming each time; then give recipient.authorization."`
+	PerSecond      *int       `json:"per_second" doc:"The provider's own limit of payouts per second; null: unknown." example:"20"`
 }
 
 // ProviderRefunds are the capabilities of a provider for refunds.

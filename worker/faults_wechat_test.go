@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"hongbao/internal/access"
+	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/internal/provider/wechat/simulator"
 	"hongbao/test/wait"
@@ -138,6 +139,35 @@ func TestWechatConfirmAgain(t *testing.T) {
 	}
 	again := r.awaitPayout(t, claim, payout.StatusAwaitingRecipient)
 	r.awaitRecipientAction(t, again)
+	if !r.sim.Confirm(payout.OrderNo(again.ID, 2)) {
+		t.Fatal("the second transfer does not wait")
+	}
+	r.awaitPayout(t, claim, payout.StatusPaid)
+	if first, second := r.sim.Moved(payout.OrderNo(again.ID, 1)), r.sim.Moved(payout.OrderNo(again.ID, 2)); first != 0 || second != 1 {
+		t.Errorf("paid %d times under the first number, %d under the second", first, second)
+	}
+}
+
+// TestWechatRecipient: a large payout needs the recipient's name, which reaches WeChat Pay encrypted. A recipient whose
+// account is frozen is paid on another one, under another order number, once the app gives it.
+func TestWechatRecipient(t *testing.T) {
+	t.Parallel()
+	r := newWechatRig(t)
+	p := r.create(t, spec{total: 300_000, least: r.pay.Limits().MinPayout, count: 1, payouts: "wechat"})
+	r.awaitOpen(t, p.ID)
+	if !r.pay.Limits().NeedsName(p.LargestShare()) {
+		t.Fatalf("a share of %d needs no name", p.LargestShare())
+	}
+	name := must(packet.SealText(r.seedKey, p.ID, "张三"))(t)
+	claim := must(r.pool.Grab(t.Context(), p.ID, "frozen"+simulator.Declined, packet.Profile{SealedName: name}))(t).Claim
+	frozen := r.awaitPayout(t, claim, payout.StatusFailed)
+	by := access.Key{ID: "k", Role: access.RoleApp, Owner: "app"}
+	now, err := r.store.SetRecipient(t.Context(), by, frozen.ID, payout.Recipient{Account: "right", SealedName: name},
+		func(payout.Recipient) bool { return false })
+	if err != nil || now.Status != payout.StatusPending {
+		t.Fatalf("%+v, %v", now, err)
+	}
+	again := r.awaitPayout(t, claim, payout.StatusAwaitingRecipient)
 	if !r.sim.Confirm(payout.OrderNo(again.ID, 2)) {
 		t.Fatal("the second transfer does not wait")
 	}

@@ -206,7 +206,7 @@ func TestReconcileEveryBreak(t *testing.T) {
 	exec(t, db, 1, "UPDATE attempts SET return_booked = FALSE, statement = 'succeeded' WHERE order_no = ?", order("last~returned"))
 	exec(t, db, 1, "UPDATE payments SET status = 'paid', failure_code = NULL, failure_message = NULL WHERE id = ?", claims["last~returned"])
 	// For staff.
-	exec(t, db, 1, "UPDATE payments SET account = 'other' WHERE id = ?", claims["account"])
+	exec(t, db, 1, "UPDATE attempts SET account = 'other' WHERE payment_id = ?", claims["account"])
 	exec(t, db, 1, "UPDATE payments SET amount = amount + 1 WHERE id = ?", claims["amount"])
 	exec(t, db, 1, "DELETE FROM attempts WHERE order_no = ?", order("unknown"))
 	exec(t, db, 1, "UPDATE payments SET attempt = 0, order_no = NULL WHERE id = ?", claims["unknown"])

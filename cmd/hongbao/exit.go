@@ -58,7 +58,8 @@ func (e *usageError) Unwrap() error { return e.err }
 // refusedCodes are API codes that a repeat does not change.
 var refusedCodes = []wire.Code{
 	wire.CodeFundingDeclined, wire.CodeForbidden, wire.CodeNotEligible, wire.CodeNotOpenYet, wire.CodeSoldOut, wire.CodeExpired,
-	wire.CodeNotRetryable, wire.CodeDecisionPending, wire.CodeDecisionChanged, wire.CodeHeld, wire.CodeRecoveryRequired,
+	wire.CodeNotRetryable, wire.CodeRecipientFixed, wire.CodeDecisionPending, wire.CodeDecisionChanged, wire.CodeHeld,
+	wire.CodeRecoveryRequired,
 	wire.CodeInsufficientBalance, wire.CodeReferenceUsed,
 	wire.CodeOwnKey, wire.CodeLastAdminKey,
 	wire.CodeKeyEnded,
@@ -68,7 +69,7 @@ var refusedCodes = []wire.Code{
 // inputCodes are API codes about wrong input.
 var inputCodes = []wire.Code{
 	wire.CodeInvalidRequest, wire.CodeMalformedJSON, wire.CodeMalformedRequest, wire.CodeKeyRequired, wire.CodeKeyReused,
-	wire.CodeBodyTooLarge, wire.CodeHeadersTooLarge,
+	wire.CodeBodyTooLarge, wire.CodeHeadersTooLarge, wire.CodeRecipientIncomplete,
 }
 
 // exitOf returns the exit code of an error. No other code decides exit codes.

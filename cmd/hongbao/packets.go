@@ -130,6 +130,7 @@ func (t *call) printClaim(c *wire.Claim) error {
 
 func packetsGrab() command {
 	var request wire.Grab
+	var to wire.Recipient
 	return command{
 		use:   "grab <packet id> --user <user>",
 		short: "Grab a share for a user",
@@ -141,12 +142,17 @@ of the same user returns the same claim.`,
 			flags.StringVar(&request.UserID, "user", "", "id of the `user` who grabs (required)")
 			flags.StringVar(&request.Nickname, "nickname", "", "display `name` of the user, stored with the claim")
 			flags.StringVar(&request.AvatarURL, "avatar-url", "", "`url` of the user's picture, stored with the claim")
-			flags.StringVar(&request.Recipient, "recipient", "", "`account` that is paid; default: the user id")
+			flags.StringVar(&to.Account, "recipient", "", "`account` that is paid; default: the user id")
+			flags.StringVar(&to.Name, "recipient-name", "", "real `name` of the recipient, if the packet requires it")
+			flags.StringVar(&to.Authorization, "authorization", "", "`number` of the recipient's agreement to be paid without confirming")
 			flags.StringVar(&request.Ticket, "ticket", "", "`ticket` that the app signed for this user, if the packet requires one")
 		},
 		run: func(ctx context.Context, t *call) error {
 			if request.UserID == "" {
 				return &usageError{missingFlag("user")}
+			}
+			if to != (wire.Recipient{}) {
+				request.Recipient = &to
 			}
 			c, err := t.app.Grab(ctx, t.args[0], request)
 			return t.shown(err, func() error {

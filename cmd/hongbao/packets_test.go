@@ -286,12 +286,12 @@ func TestPacketsClaimOfUser(t *testing.T) {
 func TestPacketsGrab(t *testing.T) {
 	won := map[string][]string{"POST /v1/packets/97h0uojo11oljc4bchnk/grabs": {"201 " + claimText("bob", 3, "")}}
 	code, stdout, _, c := packets(t, won, "grab", "97h0uojo11oljc4bchnk", "--user", "bob", "--nickname", "B", "--avatar-url", "https://x/y",
-		"--recipient", "r",
+		"--recipient", "r", "--recipient-name", "张三", "--authorization", "n1",
 		"--ticket", "x.y.z")
 	if code != exitOK || stdout != "bob won ¥2.50 (250 fen): share 3, payout pp10003 is paid\n" {
 		t.Errorf("exit code %d\n%s", code, stdout)
 	}
-	if want := `POST /v1/packets/97h0uojo11oljc4bchnk/grabs {"user_id":"bob","nickname":"B","avatar_url":"https://x/y","recipient":"r","ticket":"x.y.z"}`; c.asked[0] != want {
+	if want := `POST /v1/packets/97h0uojo11oljc4bchnk/grabs {"user_id":"bob","nickname":"B","avatar_url":"https://x/y","recipient":{"account":"r","name":"张三","authorization":"n1"},"ticket":"x.y.z"}`; c.asked[0] != want {
 		t.Errorf("asked %s, want %s", c.asked[0], want)
 	}
 	code, stdout, _, _ = packets(t, won, "grab", "97h0uojo11oljc4bchnk", "--user", "bob", "--json")

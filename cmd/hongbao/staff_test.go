@@ -192,11 +192,11 @@ func (d *staffStack) testAudit(t *testing.T) {
 // TestExitCodes: every answer the API may give has the exit code of its sort, and
 // every exit code is documented.
 func TestExitCodes(t *testing.T) {
-	refused := "funding_declined forbidden not_eligible not_open_yet sold_out expired not_retryable decision_pending " +
+	refused := "funding_declined forbidden not_eligible not_open_yet sold_out expired not_retryable recipient_fixed decision_pending " +
 		"decision_changed held recovery_required own_key " +
 		"last_admin_key key_ended campaign_ended too_many_campaigns too_many_unpaid insufficient_balance reference_used"
 	usage := "invalid_request malformed_json malformed_request idempotency_key_required idempotency_key_reused body_too_large " +
-		"headers_too_large"
+		"headers_too_large recipient_incomplete"
 	document := api.ErrorDocument()
 	known := regexp.MustCompile(`(?m)^## (\w+)$`).FindAllStringSubmatch(document, -1)
 	if len(known) < 25 {

@@ -32,6 +32,12 @@ type Profile struct {
 	AvatarURL *string `json:"avatar_url,omitempty"`
 	// Recipient is the account to pay at the provider; empty: the user id.
 	Recipient string `json:"recipient,omitempty"`
+	// SealedName is the recipient's real name, which some providers ask for: sealed (SealText), because it is
+	// personal data. Empty: not stated.
+	SealedName string `json:"name,omitempty"`
+	// Authorization is the number of the recipient's agreement at the provider to be paid without confirming
+	// each time. Empty: none.
+	Authorization string `json:"authorization,omitempty"`
 	// Trace is the trace context of a sampled grab (W3C traceparent); empty for all others. It is
 	// not part of the payment and ends with the hand-off.
 	Trace string `json:"trace,omitempty"`

@@ -124,6 +124,22 @@ func (p *Packet) BoundShares(least, most money.Fen) error {
 	}
 }
 
+// LargestShare is the largest amount that one share of the packet can have.
+func (p Packet) LargestShare() money.Fen {
+	if p.ShareCount == 0 {
+		return 0
+	}
+	count := money.Fen(p.ShareCount)
+	if p.Split == SplitEqual {
+		return (p.TotalAmount + count - 1) / count
+	}
+	most := p.TotalAmount - (count-1)*p.MinShare
+	if p.MaxShare > 0 {
+		most = min(most, p.MaxShare)
+	}
+	return most
+}
+
 // expired reports whether the packet has expired.
 func (p Packet) expired(now time.Time) bool {
 	return !p.ExpiresAt.IsZero() && !now.Before(p.ExpiresAt)

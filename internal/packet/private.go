@@ -3,6 +3,7 @@ package packet
 import (
 	"crypto/aes"
 	"crypto/cipher"
+	"encoding/base64"
 	"errors"
 	"fmt"
 )
@@ -35,6 +36,28 @@ func Open(key [32]byte, packetID string, sealed []byte) ([]byte, error) {
 		return nil, fmt.Errorf("packet %s: %w", packetID, ErrSealedData)
 	}
 	return plain, nil
+}
+
+// SealText is Seal of a text, for records that hold texts only. An empty text stays empty.
+func SealText(key [32]byte, packetID, text string) (string, error) {
+	if text == "" {
+		return "", nil
+	}
+	sealed, err := Seal(key, packetID, []byte(text))
+	return base64.RawURLEncoding.EncodeToString(sealed), err
+}
+
+// OpenText is the reverse of SealText. Errors: ErrSealedData.
+func OpenText(key [32]byte, packetID, sealed string) (string, error) {
+	if sealed == "" {
+		return "", nil
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(sealed)
+	if err != nil {
+		return "", fmt.Errorf("packet %s: %w: %w", packetID, ErrSealedData, err)
+	}
+	plain, err := Open(key, packetID, raw)
+	return string(plain), err
 }
 
 func privateCipher(key [32]byte, packetID string) (cipher.AEAD, error) {

@@ -95,6 +95,10 @@ func TestSplitKeepsSumAndBounds(t *testing.T) {
 		if err != nil || !slices.Equal(shares, again) {
 			t.Fatalf("the same seed gave other shares: %v", err)
 		}
+		whole := Packet{TotalAmount: p.Total, ShareCount: p.Count, Split: p.Mode, MinShare: p.Min, MaxShare: p.Max}
+		if most := whole.LargestShare(); slices.Max(shares) > most || p.Mode == SplitEqual && slices.Max(shares) != most {
+			t.Fatalf("a share of %d, the largest possible is %d", slices.Max(shares), most)
+		}
 		if p.Mode == SplitEqual && slices.Max(shares)-slices.Min(shares) > 1 {
 			t.Fatalf("equal shares from %d to %d", slices.Min(shares), slices.Max(shares))
 		}

@@ -24,6 +24,7 @@ const (
 	EventMoved              EventCode = "moved"
 	EventNotMoved           EventCode = "not_moved"
 	EventDecision           EventCode = "decision"
+	EventRecipientChanged   EventCode = "recipient_changed"
 	EventChargeExpired      EventCode = "charge_expired"
 	EventNotRecorded        EventCode = "not_recorded"
 	EventOnStatement        EventCode = "on_statement"
@@ -55,6 +56,7 @@ var eventTexts = map[EventCode]string{
 	EventMoved:              "moved: stated by two persons about {order_no}; the provider's last answer: {last}; evidence: {evidence}",
 	EventNotMoved:           "not_moved: stated by two persons about {order_no}; the provider's last answer: {last}; evidence: {evidence}",
 	EventDecision:           "{action} by {by}: {reason}",
+	EventRecipientChanged:   "recipient changed by {by}: account {account}",
 	EventChargeExpired:      "the packet expired before the charge was sent",
 	EventNotRecorded:        "not recorded: {detail}",
 	EventOnStatement:        "the statement of {day} has a {op} that MySQL lacks: query requested",

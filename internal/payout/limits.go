@@ -31,7 +31,12 @@ type Limits struct {
 	SendsPerSecond map[Op]int
 	// NameFrom is the payout from which the provider asks for the recipient's name. 0: never.
 	NameFrom money.Fen
+	// Authorizations: a recipient can agree at the provider to be paid without confirming each time.
+	Authorizations bool
 }
+
+// NeedsName reports whether the provider asks for the recipient's name in payouts of up to this amount.
+func (l Limits) NeedsName(most money.Fen) bool { return l.NameFrom > 0 && most >= l.NameFrom }
 
 // Method is a way in which a sender pays.
 type Method struct {

@@ -237,7 +237,7 @@ func (a *Attempt) keepWindow() {
 
 // NewAttempt returns the unsent attempt number no of a payment.
 func NewAttempt(p Payment, no int, request []byte) Attempt {
-	return Attempt{OrderNo: OrderNo(p.ID, no), PaymentID: p.ID, No: no, Op: OpOf(p.Kind), Request: request}
+	return Attempt{OrderNo: OrderNo(p.ID, no), PaymentID: p.ID, No: no, Op: OpOf(p.Kind), Account: p.Account, Request: request}
 }
 
 // LeaveWithin is how long after its record a send may still leave. A later caller queries first:

@@ -160,8 +160,8 @@ type Instruction struct {
 	PayUntil  time.Time // the sender may begin to pay until then
 	// SealedPayer holds Payer and ReturnURL sealed; the caller of the encoder opens it.
 	SealedPayer []byte
-	// Of a payout, where the provider needs them.
-	RecipientName, Authorization string
+	// Of a payout, where the recipient has stated them. The caller of the encoder opens SealedName.
+	RecipientName, SealedName, Authorization string
 }
 
 // Order is a stored request, ready to be sent: the exact bytes under its order number.

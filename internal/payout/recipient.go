@@ -1,6 +1,7 @@
 package payout
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -48,6 +49,43 @@ func RecipientActionOf(s Status, code string) RecipientAction {
 		return RecipientWait
 	}
 	return ""
+}
+
+// Recipient is the recipient of a payout, as its app states it.
+type Recipient struct {
+	Account                   string // at the provider
+	SealedName, Authorization string // as in Payment
+}
+
+// Recipient returns the recipient of the next attempt.
+func (p Payment) Recipient() Recipient { return Recipient{p.Account, p.SealedName, p.Authorization} }
+
+// ErrRecipientFixed is returned once the payout was sent to its recipient, and that order number has not failed.
+var ErrRecipientFixed = errors.New("the recipient can no longer be changed")
+
+// maxAppRetries is how many order numbers a payout may have used when a corrected recipient makes it be sent again
+// without staff.
+const maxAppRetries = 3
+
+// SetRecipient changes the recipient of a payout: while nothing was sent, or after its last order number failed or was
+// returned. again: the recipient had to correct it, so the payout is to be retried without staff (rule R5), unless
+// the retry needs a second person or the payout has failed too often. The numbers sent before keep their account.
+// Errors: ErrRecipientFixed, ErrDecisionPending.
+func SetRecipient(p *Payment, attempts []Attempt, to Recipient, now time.Time) (again bool, err error) {
+	unsent := p.Status == StatusPending && len(attempts) == 0
+	switch {
+	case p.Kind != KindPayout && p.Kind != KindHonour || !unsent && !p.Decidable():
+		return false, fmt.Errorf("payment %s is %s: %w", p.ID, p.Status, ErrRecipientFixed)
+	case p.OpenDecision != "":
+		return false, fmt.Errorf("payment %s: %w", p.ID, ErrDecisionPending)
+	}
+	p.Account, p.SealedName, p.Authorization, p.UpdatedAt = to.Account, to.SealedName, to.Authorization, now
+	if p.Failure == nil || len(attempts) > maxAppRetries {
+		return false, nil
+	}
+	action := RecipientActionOf(p.Status, p.Failure.Code)
+	c := DecisionRequest{Kind: DecisionRetry, ApproveFrom: money.Saturated}
+	return (action == RecipientFixAccount || action == RecipientVerifyIdentity) && !NeedsApproval(*p, attempts, c, now), nil
 }
 
 // CheckConfirmAgain checks that a payout can be sent under another order number without staff: its recipient

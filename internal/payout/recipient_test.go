@@ -1,6 +1,7 @@
 package payout
 
 import (
+	"errors"
 	"testing"
 	"time"
 )
@@ -33,6 +34,68 @@ func TestRecipientAction(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestSetRecipient: the recipient changes before the first send and after a failure, never between. What the
+// recipient had to correct is retried, as long as no second person is needed and at most three times.
+func TestSetRecipient(t *testing.T) {
+	now := time.Now()
+	failed := func(code string) Payment {
+		return Payment{ID: "p", Kind: KindPayout, Status: StatusFailed, Failure: &Failure{Code: code}, Amount: 1}
+	}
+	sent := func(n int) (out []Attempt) {
+		for i := range n {
+			out = append(out, Attempt{No: i + 1, Account: "old", Sends: 1, Statement: ObsDeclined, EndedAt: now})
+		}
+		return out
+	}
+	moving := Payment{ID: "p", Kind: KindPayout, Status: StatusUnknown}
+	charge := Payment{ID: "c", Kind: KindCharge, Status: StatusPending}
+	again := Payment{ID: "p", Kind: KindPayout, Status: StatusPending}
+	two, honour, deciding := failed("account_frozen"), failed("account_frozen"), failed("account_frozen")
+	two.NeedsSecondPerson, honour.Kind, deciding.OpenDecision = true, KindHonour, DecisionCancel
+	for what, c := range map[string]struct {
+		p        Payment
+		attempts []Attempt
+		again    bool
+		err      error
+	}{
+		"not sent":                      {p: again},
+		"sent, to be sent again":        {p: again, attempts: sent(1), err: ErrRecipientFixed},
+		"under way":                     {p: moving, attempts: sent(1), err: ErrRecipientFixed},
+		"of a charge":                   {p: charge, err: ErrRecipientFixed},
+		"wrong account":                 {p: failed("account_frozen"), attempts: sent(1), again: true},
+		"wrong name":                    {p: failed("payee_name_differs"), attempts: sent(3), again: true},
+		"wrong name, the fourth time":   {p: failed("payee_name_differs"), attempts: sent(4)},
+		"not confirmed":                 {p: failed(FailureNotConfirmed), attempts: sent(1)},
+		"for finance":                   {p: failed("declined"), attempts: sent(1)},
+		"needs a second person":         {p: two, attempts: sent(1)},
+		"of an honoured share conflict": {p: honour, attempts: sent(1)},
+		"a cancel is under way":         {p: deciding, attempts: sent(1), err: ErrDecisionPending},
+	} {
+		p := c.p
+		got, err := SetRecipient(&p, c.attempts, Recipient{Account: "new", SealedName: "n", Authorization: "a"}, now)
+		if got != c.again || !errors.Is(err, c.err) {
+			t.Errorf("%s: %t, %v", what, got, err)
+		}
+		if want := (Recipient{"new", "n", "a"}); c.err == nil && (p.Recipient() != want || p.Status != c.p.Status) ||
+			c.err != nil && p.Recipient() != c.p.Recipient() {
+			t.Errorf("%s: %+v", what, p)
+		}
+	}
+}
+
+// TestAnswerAboutTheEarlierAccount: an answer is compared with the account in the request of its own number.
+func TestAnswerAboutTheEarlierAccount(t *testing.T) {
+	s := story(t, KindPayout).sends(ObsDeclined).queries(1, ObsDeclined).is(StatusFailed)
+	o := said(SourceQuery, s.attempt(1).OrderNo, ObsDeclined)
+	o.Account, s.p.Account = s.p.Account, "new"
+	s.must(s.settle(1, o))
+	s.broke().retries().queries(1, ObsDeclined).sends("")
+	o = said(SourceSend, s.attempt(2).OrderNo, ObsSucceeded)
+	o.Account = "new"
+	s.must(s.settle(2, o))
+	s.is(StatusPaid).broke()
 }
 
 // confirms settles that the recipient has to confirm, with sealed client data; nil: none.

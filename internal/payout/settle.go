@@ -112,7 +112,7 @@ func (s *Settlement) verify(o Observation) Observation {
 	switch {
 	case o.OrderNo != a.OrderNo:
 		what = fmt.Sprintf("answer about order %q, stored %q", o.OrderNo, a.OrderNo)
-	case o.Account != "" && o.Account != p.Account:
+	case o.Account != "" && o.Account != a.Account:
 		what = "answer names another account than the stored request"
 	case o.Amount != 0 && o.Amount != p.Amount:
 		what = fmt.Sprintf("answer says %d fen, stored %d", o.Amount, p.Amount)

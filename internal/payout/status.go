@@ -101,11 +101,14 @@ type Payment struct {
 	App        string
 	UserID     string // the recipient, or the sender of a charge or refund
 	ShareIndex int    // of a payout; -1 otherwise
-	Account    string // the account at the provider, verbatim
-	Amount     money.Fen
-	Currency   string
-	Remark     string
-	Provider   string
+	Account    string // the account at the provider, verbatim; of the next attempt, if there is one
+	// SealedName and Authorization are what a payout's recipient has stated beside the account
+	// (packet.Profile); empty: nothing.
+	SealedName, Authorization string
+	Amount                    money.Fen
+	Currency                  string
+	Remark                    string
+	Provider                  string
 	// ProviderAccount is our merchant account, fixed at the first send. A refund has that of its
 	// packet's charge. "": never sent.
 	ProviderAccount string
@@ -157,6 +160,7 @@ type Attempt struct {
 	PaymentID string
 	No        int
 	Op        Op
+	Account   string // the account in the request
 	Request   []byte // the exact bytes, stored before the first send
 	Sends     int
 	Queries   int

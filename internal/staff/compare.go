@@ -54,8 +54,8 @@ func CompareLine(provider string, l payout.StatementLine, before []payout.Statem
 			return v
 		}
 	}
-	if l.Account != "" && l.Account != ours.Payment.Account { // not every statement names it
-		add(payout.BreakAccountDiffers, "statement says account %q, requested was %q", l.Account, ours.Payment.Account)
+	if l.Account != "" && l.Account != ours.Attempt.Account { // not every statement names it
+		add(payout.BreakAccountDiffers, "statement says account %q, requested was %q", l.Account, ours.Attempt.Account)
 	}
 	if l.Amount != ours.Payment.Amount {
 		add(payout.BreakAmountDiffers, "statement says %d fen, requested were %d", l.Amount, ours.Payment.Amount)

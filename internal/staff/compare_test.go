@@ -21,7 +21,8 @@ type kinds = []payout.BreakKind
 func booked() (*BookedOrder, payout.StatementLine) {
 	id := payout.ID(payout.KindPayout, "0123456789abcdefghij", 3)
 	p := payout.Payment{ID: id, Kind: payout.KindPayout, Account: "u", Amount: 100, Provider: "sandbox", Status: payout.StatusPaid, Attempt: 1}
-	a := payout.Attempt{OrderNo: payout.OrderNo(id, 1), PaymentID: id, No: 1, Op: payout.OpTransfer, Booked: true}
+	a := payout.Attempt{OrderNo: payout.OrderNo(id, 1), PaymentID: id, No: 1, Op: payout.OpTransfer, Account: "u",
+		Booked: true}
 	return &BookedOrder{Payment: p, Attempt: a, Moved: 100},
 		payout.StatementLine{Ref: "1", Op: payout.OpTransfer, OrderNo: a.OrderNo, Account: "u", Amount: 100, At: noon}
 }
@@ -50,12 +51,13 @@ func TestR12_EveryLineIsJudged(t *testing.T) {
 		"another op":          {func(x *line) { x.l.Op = payout.OpRefund }, kinds{payout.BreakOpDiffers}, false, false, 0},
 		"return of a charge": {func(x *line) { x.l.Op, x.ours.Attempt.Op = payout.OpReturn, payout.OpCharge },
 			kinds{payout.BreakOpDiffers}, false, false, 0},
-		"twice":                 {func(x *line) { x.before = []payout.StatementLine{x.l} }, kinds{payout.BreakMovedTwice}, false, false, 0},
-		"after its return":      {func(x *line) { x.before = []payout.StatementLine{{Op: payout.OpReturn}} }, nil, false, false, 100},
-		"another account":       {func(x *line) { x.l.Account = "U" }, kinds{payout.BreakAccountDiffers}, false, false, 100},
-		"no account stated":     {func(x *line) { x.l.Account = "" }, nil, false, false, 100},
-		"another amount":        {func(x *line) { x.l.Amount = 101 }, kinds{payout.BreakAmountDiffers}, false, false, 100},
-		"booked another amount": {func(x *line) { x.ours.Moved = 99 }, kinds{payout.BreakAmountDiffers}, false, false, 99},
+		"twice":                     {func(x *line) { x.before = []payout.StatementLine{x.l} }, kinds{payout.BreakMovedTwice}, false, false, 0},
+		"after its return":          {func(x *line) { x.before = []payout.StatementLine{{Op: payout.OpReturn}} }, nil, false, false, 100},
+		"another account":           {func(x *line) { x.l.Account = "U" }, kinds{payout.BreakAccountDiffers}, false, false, 100},
+		"recipient since corrected": {func(x *line) { x.ours.Payment.Account = "v" }, nil, false, false, 100},
+		"no account stated":         {func(x *line) { x.l.Account = "" }, nil, false, false, 100},
+		"another amount":            {func(x *line) { x.l.Amount = 101 }, kinds{payout.BreakAmountDiffers}, false, false, 100},
+		"booked another amount":     {func(x *line) { x.ours.Moved = 99 }, kinds{payout.BreakAmountDiffers}, false, false, 99},
 		"account and amount": {func(x *line) { x.l.Account, x.l.Amount = "v", 1 },
 			kinds{payout.BreakAccountDiffers, payout.BreakAmountDiffers}, false,
 			false, 100},

@@ -199,7 +199,8 @@ func (tx tx) claimOf(c packet.Claim, row mysql.PacketRow) (*payout.Payment, erro
 	}
 	return &payout.Payment{
 		ID: id, Kind: payout.KindPayout, PacketID: c.PacketID, App: row.AppID,
-		UserID: c.UserID, ShareIndex: c.ShareIndex, Account: c.Account(), Amount: c.Amount, Currency: row.Currency, Remark: remark(c.PacketID),
+		UserID: c.UserID, ShareIndex: c.ShareIndex, Account: c.Account(), SealedName: c.SealedName, Authorization: c.Authorization,
+		Amount: c.Amount, Currency: row.Currency, Remark: remark(c.PacketID),
 		Provider: row.PayoutProvider, Status: payout.StatusPending, CreatedAt: tx.now, UpdatedAt: tx.now,
 	}, nil
 }

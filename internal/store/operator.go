@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
@@ -34,7 +35,7 @@ func (s *Store) DecideBreak(ctx context.Context, w staff.Write, id int64, c payo
 			return staff.Answer{}, err
 		}
 		c.OrderNo, c.BreakID = about.OrderNo, id
-		if c.OnStatement, err = tx.onStatement(row, c.OrderNo); err != nil {
+		if c.OnStatement, err = tx.onStatement(row, attempts, c.OrderNo); err != nil {
 			return staff.Answer{}, err
 		}
 		return tx.decideAbout(w, row, attempts, c, render)
@@ -55,11 +56,15 @@ func (tx tx) loadOrder(orderNo string) (row mysql.PaymentRow, attempts []payout.
 
 // onStatement reports whether a line of the provider's statement shows that the money of an order
 // number has moved as its request says, and no line that it was returned.
-func (tx tx) onStatement(row mysql.PaymentRow, orderNo string) (bool, error) {
+func (tx tx) onStatement(row mysql.PaymentRow, attempts []payout.Attempt, orderNo string) (bool, error) {
+	at := slices.IndexFunc(attempts, func(a payout.Attempt) bool { return a.OrderNo == orderNo })
+	if at < 0 {
+		return false, nil
+	}
 	var sum struct{ Moved, Returned int64 }
 	err := tx.Raw(`SELECT COALESCE(SUM(op = ? AND account = ? AND amount = ?), 0) AS moved, COALESCE(SUM(op = ?), 0) AS returned
 		FROM statement_lines FORCE INDEX (statement_lines_order) WHERE provider = ? AND order_no = ?`,
-		string(payout.OpOf(payout.Kind(row.Kind[0]))), row.Account, row.Amount, string(payout.OpReturn), row.Provider, orderNo).Scan(&sum).Error
+		string(attempts[at].Op), attempts[at].Account, row.Amount, string(payout.OpReturn), row.Provider, orderNo).Scan(&sum).Error
 	return sum.Moved > 0 && sum.Returned == 0, err
 }
 
@@ -78,7 +83,7 @@ func (tx tx) decideAbout(w staff.Write, row mysql.PaymentRow, attempts []payout.
 // settleMoved books what two persons state to have moved, after the provider has shown it, and
 // resolves the break of the decision. A break that the money causes stays open.
 func (tx tx) settleMoved(row mysql.PaymentRow, p *payout.Payment, attempts []payout.Attempt, d *staff.Decision) error {
-	shown, err := tx.onStatement(row, d.OrderNo)
+	shown, err := tx.onStatement(row, attempts, d.OrderNo)
 	if err != nil {
 		return err
 	}

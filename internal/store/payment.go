@@ -243,7 +243,7 @@ func (tx tx) writeSend(row mysql.PaymentRow, p payout.Payment, a payout.Attempt)
 // the charge's amount.
 func (tx tx) newAttempt(p payout.Payment, no int, encode func(payout.Instruction) ([]byte, error)) (payout.Attempt, error) {
 	ins := payout.Instruction{Op: payout.OpOf(p.Kind), OrderNo: payout.OrderNo(p.ID, no), Account: p.Account, Amount: p.Amount,
-		Currency: p.Currency, Remark: p.Remark}
+		Currency: p.Currency, Remark: p.Remark, SealedName: p.SealedName, Authorization: p.Authorization}
 	if p.Kind == payout.KindRefund {
 		charge := payout.ID(payout.KindCharge, p.PacketID, 0)
 		ins.ChargeOrderNo = payout.OrderNo(charge, 1)

@@ -78,8 +78,9 @@ func (tx tx) shareConflictOf(c packet.Claim, row mysql.PacketRow, detail string)
 		return "", err
 	}
 	p := payout.NewShareConflict(payout.Payment{
-		ID: free, PacketID: c.PacketID, App: row.AppID, UserID: c.UserID, Account: c.Account(),
-		Amount: c.Amount, Currency: row.Currency, Remark: remark(c.PacketID), Provider: row.PayoutProvider,
+		ID: free, PacketID: c.PacketID, App: row.AppID, UserID: c.UserID, Account: c.Account(), SealedName: c.SealedName,
+		Authorization: c.Authorization,
+		Amount:        c.Amount, Currency: row.Currency, Remark: remark(c.PacketID), Provider: row.PayoutProvider,
 	}, tx.now)
 	if err := tx.insertPayment(p); err != nil {
 		return "", err

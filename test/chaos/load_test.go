@@ -236,9 +236,9 @@ const (
 // acknowledged claim names another account from then on, which must not change where the money
 // goes.
 func (l *load) grab(ctx context.Context, id string, g grabber) {
-	request := wire.Grab{UserID: g.user, Recipient: g.recipient}
+	request := wire.Grab{UserID: g.user, Recipient: &wire.Recipient{Account: g.recipient}}
 	if l.answers.has(id, g.user) {
-		request.Recipient = "thief-of-" + g.user
+		request.Recipient = &wire.Recipient{Account: "thief-of-" + g.user}
 	} else {
 		l.answers.trying(id, g)
 	}

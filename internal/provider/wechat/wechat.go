@@ -6,6 +6,7 @@
 package wechat
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -113,15 +114,12 @@ func (a *Adapter) Zone() *time.Location { return china }
 // Limits returns the vendor's limits and those of the account.
 func (a *Adapter) Limits() payout.Limits {
 	l := payout.Limits{Adapter: a.Adapter(), LandingWindow: landingWindow, Remembers: remembers, RefundWindow: refundWindow,
-		RefundsPerCharge: refundsPerCharge, RefundSpacing: refundSpacing, MinPayout: minScene, MaxPayout: nameFrom - 1, NameFrom: nameFrom,
+		RefundsPerCharge: refundsPerCharge, RefundSpacing: refundSpacing, MinPayout: minScene, MaxPayout: a.cfg.MaxPayout, NameFrom: nameFrom,
+		Authorizations: true,
 		SendsPerSecond: map[payout.Op]int{payout.OpCharge: prepaysPerSecond, payout.OpTransfer: transfersPerSecond,
 			payout.OpRefund: refundsPerSecond}}
-	// MaxPayout is below NameFrom: the API takes no names of recipients yet.
-	if most := a.cfg.MaxPayout; most > 0 {
-		l.MaxPayout = min(l.MaxPayout, most)
-	}
 	if a.cfg.Style == "RED_PACKET" {
-		l.MaxPayout = min(l.MaxPayout, redPacketMax)
+		l.MaxPayout = min(cmp.Or(l.MaxPayout, redPacketMax), redPacketMax)
 	}
 	for _, name := range methods {
 		if a.cfg.AppIDs[name] == "" {

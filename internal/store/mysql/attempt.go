@@ -12,6 +12,7 @@ type AttemptRow struct {
 	PaymentID    string
 	No           int
 	Op           string
+	Account      string
 	Request      []byte
 	Sends        int
 	Asks         int
@@ -44,7 +45,8 @@ func (AttemptRow) TableName() string { return "attempts" }
 // NewAttemptRow returns the row of an attempt.
 func NewAttemptRow(a payout.Attempt) AttemptRow {
 	return AttemptRow{
-		OrderNo: a.OrderNo, PaymentID: a.PaymentID, No: a.No, Op: string(a.Op), Request: a.Request, Sends: a.Sends, Asks: a.Queries,
+		OrderNo: a.OrderNo, PaymentID: a.PaymentID, No: a.No, Op: string(a.Op), Account: a.Account, Request: a.Request,
+		Sends: a.Sends, Asks: a.Queries,
 		NotedUntil: OptTime(a.CurrentSendUntil), OpenUntil: OptTime(a.EarlierSendsUntil), Statement: string(a.Statement), Refused: a.Refused,
 		Booked:       a.Booked,
 		ReturnBooked: a.ReturnBooked, NextAction: string(a.Next), NextAt: OptTime(a.NextAt), AskedAt: OptTime(a.QueriedAt),
@@ -59,7 +61,8 @@ func NewAttemptRow(a payout.Attempt) AttemptRow {
 // Attempt returns the attempt.
 func (r AttemptRow) Attempt() payout.Attempt {
 	return payout.Attempt{
-		OrderNo: r.OrderNo, PaymentID: r.PaymentID, No: r.No, Op: payout.Op(r.Op), Request: r.Request, Sends: r.Sends, Queries: r.Asks,
+		OrderNo: r.OrderNo, PaymentID: r.PaymentID, No: r.No, Op: payout.Op(r.Op), Account: r.Account, Request: r.Request,
+		Sends: r.Sends, Queries: r.Asks,
 		CurrentSendUntil: OrZero(r.NotedUntil), EarlierSendsUntil: OrZero(r.OpenUntil), Statement: payout.ObservationKind(r.Statement),
 		Refused: r.Refused,
 		Booked:  r.Booked, ReturnBooked: r.ReturnBooked, Next: payout.Action(r.NextAction), NextAt: OrZero(r.NextAt),

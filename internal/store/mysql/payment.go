@@ -21,6 +21,8 @@ type PaymentRow struct {
 	UserID            string
 	ShareIndex        int
 	Account           string
+	RecipientName     *string
+	Authorization     *string
 	Amount            int64
 	Currency          string
 	Remark            string
@@ -50,7 +52,8 @@ func (PaymentRow) TableName() string { return "payments" }
 func NewPaymentRow(p payout.Payment) PaymentRow {
 	row := PaymentRow{
 		ID: p.ID, Kind: string(p.Kind), PacketID: p.PacketID, AppID: p.App, UserID: p.UserID, ShareIndex: p.ShareIndex, Account: p.Account,
-		Amount: int64(p.Amount), Currency: p.Currency, Remark: p.Remark, Provider: p.Provider, ProviderAccount: p.ProviderAccount,
+		RecipientName: OptString(p.SealedName), Authorization: OptString(p.Authorization), Amount: int64(p.Amount), Currency: p.Currency,
+		Remark: p.Remark, Provider: p.Provider, ProviderAccount: p.ProviderAccount,
 		Status: string(p.Status), Attempt: p.Attempt,
 		DecidedAt: OptTime(p.DecidedAt), Deciding: string(p.OpenDecision), NeedsSecondPerson: p.NeedsSecondPerson,
 		PayUntil: OptTime(p.PayUntil), CloseRequestedAt: OptTime(p.CloseRequestedAt), ClosedAt: OptTime(p.ClosedAt),
@@ -69,7 +72,8 @@ func NewPaymentRow(p payout.Payment) PaymentRow {
 func (r PaymentRow) Payment() payout.Payment {
 	p := payout.Payment{
 		ID: r.ID, Kind: payout.Kind(r.Kind[0]), PacketID: r.PacketID, App: r.AppID, UserID: r.UserID, ShareIndex: r.ShareIndex,
-		Account: r.Account, Amount: money.Fen(r.Amount), Currency: r.Currency, Remark: r.Remark, Provider: r.Provider,
+		Account: r.Account, SealedName: OrEmpty(r.RecipientName), Authorization: OrEmpty(r.Authorization), Amount: money.Fen(r.Amount),
+		Currency: r.Currency, Remark: r.Remark, Provider: r.Provider,
 		ProviderAccount: r.ProviderAccount,
 		Status:          payout.Status(r.Status), Attempt: r.Attempt, DecidedAt: OrZero(r.DecidedAt),
 		OpenDecision: payout.DecisionKind(r.Deciding), NeedsSecondPerson: r.NeedsSecondPerson,
@@ -105,7 +109,8 @@ func (r PaymentRow) Listed(attempts []payout.Attempt) staff.PaymentRow {
 
 // selectPayment reads a payment with its attempts, and MySQL's time.
 const selectPayment = `SELECT UTC_TIMESTAMP(6) AS read_at, p.*, a.order_no AS a_order_no, a.payment_id AS a_payment_id, a.no AS a_no,
-	a.op AS a_op, a.request AS a_request, a.sends AS a_sends, a.asks AS a_asks, a.noted_until AS a_noted_until, a.open_until AS a_open_until,
+	a.op AS a_op, a.account AS a_account, a.request AS a_request,
+	a.sends AS a_sends, a.asks AS a_asks, a.noted_until AS a_noted_until, a.open_until AS a_open_until,
 	a.statement AS a_statement, a.refused AS a_refused, a.booked AS a_booked, a.return_booked AS a_return_booked,
 	a.next_action AS a_next_action, a.next_at AS a_next_at, a.asked_at AS a_asked_at, a.ask_wanted_at AS a_ask_wanted_at,
 	a.forgotten AS a_forgotten, a.consented AS a_consented, a.observed AS a_observed, a.code AS a_code, a.message AS a_message,

@@ -208,9 +208,9 @@ INSERT INTO payments (id, kind, packet_id, app_id, user_id, share_index, account
 order_no, created_at, updated_at, settled_at)
 	SELECT CONCAT('pk', LPAD(seq, 19, '0'), '0000'), 'p', CONCAT('k', LPAD(seq, 19, '0')), 'app', CONCAT('u', seq MOD 500), 0, 'a', 100, 'CNY',
 	'', 'sandbox', 'paid', 1, CONCAT('pk', LPAD(seq, 19, '0'), '000001'), NOW(3) - INTERVAL seq SECOND, NOW(3), NOW(3) FROM seq_1_to_4000;
-INSERT INTO attempts (order_no, payment_id, no, op, request, sends, asks, statement, refused, booked, return_booked, next_action,
+INSERT INTO attempts (order_no, payment_id, no, op, account, request, sends, asks, statement, refused, booked, return_booked, next_action,
 observed, code, message, provider_ref, started_at, ask_until, ended_at)
-	SELECT CONCAT('pk', LPAD(seq, 19, '0'), '000001'), CONCAT('pk', LPAD(seq, 19, '0'), '0000'), 1, 'transfer', '', 1, 0, 'succeeded', 0, 1, 0,
+	SELECT CONCAT('pk', LPAD(seq, 19, '0'), '000001'), CONCAT('pk', LPAD(seq, 19, '0'), '0000'), 1, 'transfer', 'a', '', 1, 0, 'succeeded', 0, 1, 0,
 	'ask', '', '', '', '', NOW(3), NOW(3), NOW(3) FROM seq_1_to_4000;
 INSERT INTO transfers (packet_id, kind, debit, credit, amount, order_no, reference, created_at) SELECT CONCAT('k', LPAD(seq, 19, '0')),
 'paid', 'owed', 'provider', 100, CONCAT('pk', LPAD(seq, 19, '0'), '000001'), CONCAT('pk', LPAD(seq, 19, '0'), '000001:paid'), NOW(3)

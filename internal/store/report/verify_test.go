@@ -54,7 +54,7 @@ func TestR12_VerifyLedger(t *testing.T) {
 			"UPDATE attempts SET booked = 0, asks = asks - 1000 WHERE asks >= 1000", staff.RuleAttempt},
 		{"payment deleted", "UPDATE payments SET id = CONCAT('z', SUBSTRING(id, 2)) WHERE id = '" + paid + "'",
 			"UPDATE payments SET id = CONCAT('p', SUBSTRING(id, 2)) WHERE id LIKE 'z%'", staff.RuleUnknown},
-		{"attempt of nobody", "INSERT INTO attempts SELECT 'x', 'x', 1, op, request, sends, asks, noted_until, open_until, statement, " +
+		{"attempt of nobody", "INSERT INTO attempts SELECT 'x', 'x', 1, op, account, request, sends, asks, noted_until, open_until, statement, " +
 			"refused, booked, return_booked, next_action, next_at, asked_at, ask_wanted_at, observed, code, message, provider_ref, sealed_action, " +
 			"started_at, ask_until, ended_at, forgotten, consented, renew_at FROM attempts LIMIT 1",
 			"DELETE FROM attempts WHERE order_no = 'x'", staff.RuleUnknown},

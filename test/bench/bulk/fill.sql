@@ -74,9 +74,9 @@ FROM (
 ) r;
 
 -- The status of a payment follows from its last attempt; an earlier one was declined.
-INSERT INTO attempts (order_no, payment_id, no, op, request, sends, asks, statement, refused, booked, return_booked, next_action, forgotten,
+INSERT INTO attempts (order_no, payment_id, no, op, account, request, sends, asks, statement, refused, booked, return_booked, next_action, forgotten,
     observed, code, message, provider_ref, started_at, ask_until, ended_at)
-SELECT own_order_no, id, no, ELT(FIELD(kind, 'c', 'p', 'r'), 'charge', 'transfer', 'refund'), CONCAT('{"order_no":"', own_order_no, '"}'),
+SELECT own_order_no, id, no, ELT(FIELD(kind, 'c', 'p', 'r'), 'charge', 'transfer', 'refund'), account, CONCAT('{"order_no":"', own_order_no, '"}'),
     1, statement <> 'succeeded', statement, statement = 'declined', statement <> 'declined', statement = 'returned', 'ask', FALSE, '',
     CASE statement
         WHEN 'succeeded' THEN ''

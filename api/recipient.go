@@ -1,0 +1,135 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"reflect"
+
+	"hongbao/internal/money"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
+	"hongbao/wire"
+)
+
+const (
+	maxRecipientName = 64 // characters
+	maxAuthorization = 64 // bytes
+)
+
+// bindRecipient reads the members of a recipient.
+var bindRecipient = binderOf(typeOf[wire.Recipient]())
+
+// recipient reads a recipient that is an account, or an object with more.
+func (o *object) recipient(name string) (out wire.Recipient) {
+	value, ok := o.get(name, false)
+	switch {
+	case !ok:
+	case value.Kind() == '"':
+		out.Account = valueOr(o.text(name, false, checkID), "")
+	case value.Kind() == '{':
+		in := o.object(name, false)
+		bindRecipient(in, reflect.ValueOf(&out).Elem())
+		in.rejectUnknown()
+	default:
+		o.fault(name, fault{faultType, "must be a string or an object"})
+	}
+	return out
+}
+
+func checkRecipientName(s string) *fault {
+	if s == "" {
+		return &fault{faultLength, "must not be empty"}
+	}
+	return checkText(maxRecipientName)(s)
+}
+
+func checkAuthorization(s string) *fault {
+	if s == "" || len(s) > maxAuthorization {
+		return &fault{faultLength, "must have 1 to 64 characters"}
+	}
+	for i := range len(s) {
+		if s[i] <= ' ' || s[i] > '~' {
+			return &fault{faultCharacters, "must be visible ASCII"}
+		}
+	}
+	return nil
+}
+
+// providerLimits returns the limits of all providers, by name.
+func providerLimits(providers *payout.Registry) map[string]payout.Limits {
+	out := map[string]payout.Limits{}
+	for _, p := range providers.All() {
+		out[p.Name()] = p.Limits()
+	}
+	return out
+}
+
+// needsName reports whether a payout of up to this amount in the packet needs the recipient's name.
+func (s *Server) needsName(p packet.Packet, most money.Fen) bool {
+	return s.limits[p.PayoutProvider].NeedsName(most)
+}
+
+// recipientRequired is what a grab of the packet has to state about the recipient.
+func (s *Server) recipientRequired(p packet.Packet) []string {
+	if s.needsName(p, p.LargestShare()) {
+		return []string{"name"}
+	}
+	return []string{}
+}
+
+// refuseNameless is the refusal of a recipient whose provider needs the name.
+func refuseNameless(field string) *refusal {
+	return &refusal{code: wire.CodeRecipientIncomplete, fields: []wire.FieldError{{Field: field, Code: faultRequired,
+		Message: "is required: the provider asks for the recipient's real name for an amount like this"}}}
+}
+
+type recipientIn struct {
+	grabIn
+	Body wire.Recipient `in:"body"`
+}
+
+// setRecipient changes the recipient of a claim's payout.
+func (s *Server) setRecipient(ctx context.Context, in *recipientIn) (*wire.Claim, error) {
+	l, c, p, err := in.claim(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if in.Body.Name == "" && s.needsName(l.snapshot().Packet, c.Amount) {
+		return nil, refuseNameless("name")
+	}
+	c.Recipient = in.Body.Account
+	to := payout.Recipient{Account: c.Account(), Authorization: in.Body.Authorization}
+	if to.SealedName, err = packet.SealText(s.cfg.SeedKey, c.PacketID, in.Body.Name); err != nil {
+		return nil, err
+	}
+	p, err = s.cfg.Store.SetRecipient(ctx, in.caller.key, p.ID, to, func(now payout.Recipient) bool {
+		name, err := packet.OpenText(s.cfg.SeedKey, c.PacketID, now.SealedName)
+		return err == nil && name == in.Body.Name && now.Account == to.Account && now.Authorization == to.Authorization
+	})
+	switch {
+	case err == nil:
+		return s.renderOwnClaim(ctx, l, c, p), nil
+	case errors.Is(err, packet.ErrNotFound):
+		return nil, unavailable(errors.New("the payout is not recorded yet"))
+	case errors.Is(err, payout.ErrRecipientFixed):
+		return nil, refuse(wire.CodeRecipientFixed)
+	case refusedByState(err):
+		return nil, refusedDecision(err)
+	}
+	return nil, err
+}
+
+func recipientRoutes() []*route {
+	r := post(route{
+		id: "setRecipient", path: wire.PathPackets + "/{id}/grabs/{user_id}/recipient", tag: "claims", summary: "Change the recipient of a claim",
+		about: "Replaces the recipient of the payout: while it was not sent, and after it failed or was returned. When recipient_action is " +
+			"fix_account or verify_identity, it is also sent again without staff, under another order number, up to three times; " +
+			"after other failures finance decides. What is omitted is not kept. A repeated request changes nothing.",
+		problems: []wire.Code{wire.CodeClaimNotFound, wire.CodeRecipientFixed, wire.CodeRecipientIncomplete,
+			wire.CodeDecisionPending, wire.CodeHeld},
+		answers: ok("The claim."),
+	}, (*Server).setRecipient)
+	r.method = http.MethodPut
+	return []*route{r}
+}
