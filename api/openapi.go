@@ -44,6 +44,7 @@ func Document(version string) ([]byte, error) {
 			{Name: "packets", Description: "App backends: create, read and recall packets."},
 			{Name: "claims", Description: "App backends: grab shares and read claims."},
 			{Name: "users", Description: "App backends: what users sent and received."},
+			{Name: "recipients", Description: "App backends: agreements of users to be paid without confirming each time."},
 			{Name: "campaigns", Description: "App backends: packets that open every day."},
 			{Name: "balance", Description: "App backends: the money that the app has paid in."},
 			{Name: "providers", Description: "App backends: what the payment providers can do."},

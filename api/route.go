@@ -106,7 +106,7 @@ func typeOf[T any]() reflect.Type { return reflect.TypeFor[T]() }
 // routes returns the table. Handlers get everything from the request, so it is the same for
 // every server.
 func routes() []*route {
-	return slices.Concat(packetRoutes(), claimRoutes(), recipientRoutes(), userRoutes(), campaignRoutes(),
+	return slices.Concat(packetRoutes(), claimRoutes(), recipientRoutes(), authorizationRoutes(), userRoutes(), campaignRoutes(),
 		staffCampaignRoutes(), overviewRoutes(),
 		payoutRoutes(), refundRoutes(), chargeRoutes(), approvalRoutes(), auditRoutes(), staffPacketRoutes(), providerRoutes(),
 		appProviderRoutes(), holdRoutes(), balanceRoutes(), reconciliationRoutes(), closeRoutes(), exportRoutes(), keyRoutes(), platformRoutes(),

@@ -41,6 +41,7 @@ var basics = map[reflect.Type]func() *huma.Schema{
 	typeOf[wire.StoredStatus]():         enum(storedStatuses),
 	typeOf[wire.PayoutStatus]():         enum(payout.Statuses),
 	typeOf[wire.RecipientAction]():      enum(payout.RecipientActions),
+	typeOf[wire.AuthorizationStatus]():  enum(payout.AuthorizationStatuses),
 	typeOf[wire.Split]():                enum(packet.SplitModes),
 	typeOf[wire.CampaignStatus]():       enum(campaign.Statuses),
 	typeOf[wire.CampaignDayStatus]():    enum([]campaign.DayStatus{campaign.DayCreating, campaign.DayCreated, campaign.DayMissed}),

@@ -4,6 +4,7 @@ package wire
 const (
 	PathPackets         = "/v1/packets"
 	PathUsers           = "/v1/users"
+	PathRecipients      = "/v1/recipients"
 	PathCampaigns       = "/v1/campaigns"
 	PathAppProviders    = "/v1/providers"
 	PathStaffPackets    = "/v1/staff/packets"

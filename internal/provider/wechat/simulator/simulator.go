@@ -61,7 +61,7 @@ type Server struct {
 	transfers      map[string]*transfer
 	charges        map[string]*charge
 	refunds        map[string]*refund
-	authorisations map[string]string // openid by out_authorization_no
+	authorisations map[string]*authorisation // by out_authorization_no
 	faults         []Fault
 	flows          []flow
 	files          map[string][]byte // by download token
@@ -77,7 +77,7 @@ func New(ctx context.Context, cfg Config) *Server {
 		cfg.NotifyPause = time.Second
 	}
 	s := &Server{cfg: cfg, mux: http.NewServeMux(), transfers: map[string]*transfer{}, charges: map[string]*charge{},
-		refunds: map[string]*refund{}, authorisations: map[string]string{}, files: map[string][]byte{}, balance: map[string]int64{},
+		refunds: map[string]*refund{}, authorisations: map[string]*authorisation{}, files: map[string][]byte{}, balance: map[string]int64{},
 		client: http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}}
 	s.ctx, s.cancel = context.WithCancel(ctx)
 	s.routes()
@@ -93,20 +93,22 @@ func (s *Server) Close() {
 // routes are the calls of the vendor, and behind /_ those of tests.
 func (s *Server) routes() {
 	for pattern, h := range map[string]handler{
-		"POST /v3/fund-app/mch-transfer/transfer-bills":                         s.createTransfer,
-		"POST /v3/fund-app/mch-transfer/transfer-bills/transfer":                s.createTransfer,
-		"GET /v3/fund-app/mch-transfer/transfer-bills/out-bill-no/{no}":         s.queryTransfer,
-		"GET /v3/fund-app/mch-transfer/transfer-bills/transfer-bill-no/{id}":    s.queryTransferByID,
-		"POST /v3/fund-app/mch-transfer/transfer-bills/out-bill-no/{no}/cancel": s.cancelTransfer,
-		"POST /v3/pay/transactions/{method}":                                    s.createCharge,
-		"GET /v3/pay/transactions/out-trade-no/{no}":                            s.queryCharge,
-		"POST /v3/pay/transactions/out-trade-no/{no}/close":                     s.closeCharge,
-		"POST /v3/refund/domestic/refunds":                                      s.createRefund,
-		"GET /v3/refund/domestic/refunds/{no}":                                  s.queryRefund,
-		"GET /v3/bill/{kind}":                                                   s.bill,
-		"GET /v3/merchant/fund/balance/{fund}":                                  s.fundBalance,
-		"POST /v3/security/echo":                                                s.echo,
-		"GET /v3/certificates":                                                  s.certificates,
+		"POST /v3/fund-app/mch-transfer/transfer-bills":                                      s.createTransfer,
+		"POST /v3/fund-app/mch-transfer/transfer-bills/transfer":                             s.createTransfer,
+		"GET /v3/fund-app/mch-transfer/transfer-bills/out-bill-no/{no}":                      s.queryTransfer,
+		"GET /v3/fund-app/mch-transfer/transfer-bills/transfer-bill-no/{id}":                 s.queryTransferByID,
+		"POST /v3/fund-app/mch-transfer/transfer-bills/out-bill-no/{no}/cancel":              s.cancelTransfer,
+		"POST /v3/fund-app/mch-transfer/user-confirm-authorization":                          s.createAuthorisation,
+		"GET /v3/fund-app/mch-transfer/user-confirm-authorization/out-authorization-no/{no}": s.queryAuthorisation,
+		"POST /v3/pay/transactions/{method}":                                                 s.createCharge,
+		"GET /v3/pay/transactions/out-trade-no/{no}":                                         s.queryCharge,
+		"POST /v3/pay/transactions/out-trade-no/{no}/close":                                  s.closeCharge,
+		"POST /v3/refund/domestic/refunds":                                                   s.createRefund,
+		"GET /v3/refund/domestic/refunds/{no}":                                               s.queryRefund,
+		"GET /v3/bill/{kind}":                                                                s.bill,
+		"GET /v3/merchant/fund/balance/{fund}":                                               s.fundBalance,
+		"POST /v3/security/echo":                                                             s.echo,
+		"GET /v3/certificates":                                                               s.certificates,
 	} {
 		s.mux.HandleFunc(pattern, s.signed(h))
 	}

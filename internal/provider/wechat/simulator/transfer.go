@@ -46,13 +46,6 @@ type transfer struct {
 
 var outBillNo = regexp.MustCompile(`^[0-9A-Za-z]{1,32}$`)
 
-// Authorise records a recipient's authorisation of receipts without a tap.
-func (s *Server) Authorise(no, openid string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.authorisations[no] = openid
-}
-
 func (s *Server) createTransfer(c call) reply {
 	var in transferIn
 	raw, ok := decode(c.body, &in)
@@ -60,7 +53,7 @@ func (s *Server) createTransfer(c call) reply {
 	defer s.mu.Unlock()
 	openid, authorised := in.OpenID, strings.HasSuffix(c.URL.Path, "/transfer")
 	if authorised {
-		openid = s.authorisations[in.AuthNo]
+		openid = s.authorisedBy(in.AuthNo)
 	}
 	if problem := s.checkTransfer(c, ok, in, openid, authorised); problem != "" {
 		return refusal(http.StatusBadRequest, "PARAM_ERROR", problem)
