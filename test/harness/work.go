@@ -58,47 +58,48 @@ func (s *Stack) Fund(ctx context.Context, packetID string) error {
 // Drive does the next step of a payment until none is left, and returns its last state. A
 // send that a busy machine lets leave too late is unknown until its landing window ends.
 func (s *Stack) Drive(ctx context.Context, paymentID string) (st payout.State, err error) {
+	var seen string
 	ended := wait.Reached(wait.Limit(), func() bool {
 		if st, err = s.Store.PaymentState(ctx, paymentID); err != nil || st.Step.Do == payout.ActionEnd {
 			return true
 		}
-		err = s.step(ctx, paymentID, st.Step)
+		seen, err = s.step(ctx, paymentID, st.Step)
 		return err != nil
 	})
 	if !ended {
-		return payout.State{}, fmt.Errorf("payment %s: not at its end within %v: %s", paymentID, wait.Limit(), st.Status)
+		return payout.State{}, fmt.Errorf("payment %s: not at its end within %v: %s, %s", paymentID, wait.Limit(), st.Status, seen)
 	}
 	return st, err
 }
 
-// step does one step of a payment.
-func (s *Stack) step(ctx context.Context, paymentID string, next payout.Step) error {
+// step does one step of a payment, and says what it has seen.
+func (s *Stack) step(ctx context.Context, paymentID string, next payout.Step) (seen string, err error) {
 	orderNo := next.OrderNo
 	var o payout.Observation
 	switch next.Do {
 	case payout.ActionCarryOut:
 		_, err := s.Store.CarryOut(ctx, paymentID)
-		return err
+		return "to be carried out", err
 	case payout.ActionSend:
 		start, err := s.Store.BeginSend(ctx, paymentID, s.Provider.Limits(), s.Provider.EncodeRequest)
 		if err != nil || start.Order == nil {
-			return err
+			return fmt.Sprintf("nothing to send, hold %+v", start.Hold), err
 		}
 		orderNo, o = start.Order.OrderNo, s.Provider.Send(ctx, *start.Order)
 		if err := s.deliverAction(ctx, orderNo, &o); err != nil {
-			return err
+			return "", err
 		}
 	case payout.ActionQuery:
 		parts, err := payout.Parse(paymentID)
 		if err != nil {
-			return err
+			return "", err
 		}
 		o = s.Provider.Query(ctx, payout.OpOf(parts.Kind), orderNo)
 	default:
-		return fmt.Errorf("payment %s: step %q is unknown", paymentID, next.Do)
+		return "", fmt.Errorf("payment %s: step %q is unknown", paymentID, next.Do)
 	}
-	_, err := s.Store.Settle(ctx, o, orderNo)
-	return err
+	_, err = s.Store.Settle(ctx, o, orderNo)
+	return fmt.Sprintf("%s %s: %s %s", o.Source, o.Kind, o.Code, o.Message), err
 }
 
 // deliverAction gives the sender of an unpaid packet what their app needs to pay.
