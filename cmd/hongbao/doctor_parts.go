@@ -143,8 +143,28 @@ func (d *doctor) checkProvider(ctx context.Context) {
 				"The provider %s at %s gives no usable answer: %v", a.Name(), address, err)
 			continue
 		}
-		d.ok("provider", "%s at %s answers.", a.Name(), address)
+		d.checkFunds(ctx, a, address)
 	}
+}
+
+// checkFunds reads how much money a provider that answers has for us.
+func (d *doctor) checkFunds(ctx context.Context, a payout.Provider, address string) {
+	funded, is := a.(payout.Funded)
+	if !is {
+		d.ok("provider", "%s at %s answers.", a.Name(), address)
+		return
+	}
+	funds, err := funded.Funds(ctx)
+	if err != nil {
+		d.add("provider", verdictWarning, "Check the permissions of the account at the provider.",
+			"The provider %s at %s answers, and does not say how much money it has: %v", a.Name(), address, err)
+		return
+	}
+	var has []string
+	for _, f := range funds {
+		has = append(has, f.Name+" "+formatAmount(f.Available))
+	}
+	d.ok("provider", "%s at %s answers. Available: %s.", a.Name(), address, strings.Join(has, ", "))
 }
 
 // openProviders opens the configured providers. Without usable settings it adds a finding and returns nil.

@@ -58,7 +58,13 @@ func TestOpenWechat(t *testing.T) {
 	if checked, is := a.(payout.Checked); !is || checked.Check(t.Context()) != nil {
 		t.Errorf("it cannot be checked: %v", is)
 	}
-	for _, is := range []bool{implements[payout.Notified](a), implements[payout.Stated](a), implements[payout.ChargeCloser](a)} {
+	d := &doctor{}
+	if d.checkFunds(t.Context(), a, server.URL); len(d.findings) != 1 || d.findings[0].Verdict != verdictOK ||
+		!strings.Contains(d.findings[0].Says, "Available: OPERATION ¥") {
+		t.Errorf("doctor: %+v", d.findings)
+	}
+	for _, is := range []bool{implements[payout.Notified](a), implements[payout.Stated](a), implements[payout.ChargeCloser](a),
+		implements[payout.Authorizer](a)} {
 		if !is {
 			t.Error("a capability is missing")
 		}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/http"
 	"time"
+
+	"hongbao/internal/money"
 )
 
 // Notified is a provider that sends notifications.
@@ -45,4 +47,16 @@ type Returning interface {
 type Checked interface {
 	Provider
 	Check(ctx context.Context) error
+}
+
+// Funded is a provider that says how much of our money it has. Errors mean that there was no usable answer.
+type Funded interface {
+	Provider
+	Funds(ctx context.Context) ([]Fund, error)
+}
+
+// Fund is an account of ours at a provider, with the money in it that can be used.
+type Fund struct {
+	Name      string
+	Available money.Fen
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"hongbao/internal/money"
+	"hongbao/internal/payout"
 )
 
 // Fund is an account of the merchant at WeChat Pay.
@@ -69,6 +70,19 @@ func (a *Adapter) Balance(ctx context.Context, f Fund) (available, pending money
 		return 0, 0, fmt.Errorf("balance of %s: %w", f, err)
 	}
 	return *v.Available, v.Pending, nil
+}
+
+// Funds returns the accounts from which payouts and refunds are paid. Errors wrap ErrAnswer.
+func (a *Adapter) Funds(ctx context.Context) ([]payout.Fund, error) {
+	var out []payout.Fund
+	for _, f := range []Fund{FundOperation, FundBasic} {
+		available, _, err := a.Balance(ctx, f)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, payout.Fund{Name: string(f), Available: available})
+	}
+	return out, nil
 }
 
 // Check checks host, clock, both signatures and encryption without moving money: WeChat Pay returns a

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"hongbao/internal/money"
 	"hongbao/internal/payout"
 	"hongbao/internal/provider/wechat/simulator"
 	"hongbao/test/wait"
@@ -187,9 +186,11 @@ func exerciseAll(t *testing.T, r *rig) {
 	if err := a.Check(t.Context()); err != nil {
 		t.Error(err)
 	}
-	for _, fund := range []Fund{FundBasic, FundOperation, FundFees} {
-		if available, _, err := a.Balance(t.Context(), fund); err != nil || available < money.Fen(1) {
-			t.Errorf("balance of %s: %d, %v", fund, available, err)
-		}
+	if available, _, err := a.Balance(t.Context(), FundFees); err != nil || available < 1 {
+		t.Errorf("balance of the fees: %d, %v", available, err)
+	}
+	funds, err := a.Funds(t.Context())
+	if err != nil || len(funds) != 2 || funds[0].Name != "OPERATION" || funds[0].Available < 1 || funds[1].Available < 1 {
+		t.Errorf("funds %+v, %v", funds, err)
 	}
 }
