@@ -8,6 +8,7 @@ import (
 
 	"hongbao/internal/dataformat"
 	"hongbao/internal/health"
+	"hongbao/internal/money"
 	"hongbao/internal/observe"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
@@ -47,7 +48,9 @@ func (d *doctor) checkMySQL(ctx context.Context) {
 	d.checkSeedKey(ctx, reports)
 	d.checkAccounts(ctx, db)
 	v := observe.HealthSnapshot{Repairs: map[string]int64{}, HeldProviders: map[string]time.Time{}}
-	if err := report.NewHealthReader(reports).Read(ctx, &v); err != nil {
+	reader := report.NewHealthReader(reports)
+	reader.LowBalance = money.Fen(d.config.number("low-balance"))
+	if err := reader.Read(ctx, &v); err != nil {
 		d.add("backlogs", verdictWrong, "Check MySQL.", "The backlogs could not be read: %v", err)
 		return
 	}

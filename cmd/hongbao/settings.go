@@ -207,6 +207,9 @@ var settings = []setting{
 		usage: "URL that receives notifications; empty = none are sent", commands: []string{cmdProvider}},
 	{flag: "db", env: "HONGBAO_PROVIDER_DB", kind: kindText, required: true,
 		usage: "database file of the sandbox provider", commands: []string{cmdProvider}},
+	{flag: "low-balance", env: "HONGBAO_LOW_BALANCE", fallback: "0", kind: kindAmount, required: true,
+		usage:    "balance of an app in fen below which health warns; 0 = only when campaigns need more than it has",
+		commands: []string{cmdAPI, cmdWorker, cmdDoctor}},
 	{flag: "approval-amount", env: "HONGBAO_APPROVAL_AMOUNT", fallback: api.DefaultApprovalAmount.Digits(), kind: kindAmount, required: true,
 		usage: "amount in fen from which a retry needs a second person; 0 = always", commands: []string{cmdAPI}},
 

@@ -70,7 +70,7 @@ func serveAPI(ctx context.Context, c config, starting *api.Starting, logger *slo
 		return err
 	}
 	defer temporal.Close()
-	registry, watched, err := newRegistry(healthSources(db, redis, pays.Names()))
+	registry, watched, err := newRegistry(healthSources(c, db, redis, pays.Names()))
 	if err != nil {
 		return err
 	}

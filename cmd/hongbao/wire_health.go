@@ -11,6 +11,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"hongbao/internal/health"
+	"hongbao/internal/money"
 	"hongbao/internal/observe"
 	"hongbao/internal/pool"
 	"hongbao/internal/reconcile/watch"
@@ -20,8 +21,9 @@ import (
 )
 
 // healthSources returns the sources of the metrics that API and worker read from Redis and MySQL.
-func healthSources(db *store.Store, redis *pool.Pool, providers []string) map[string]observe.Source {
+func healthSources(c config, db *store.Store, redis *pool.Pool, providers []string) map[string]observe.Source {
 	mysql := report.NewHealthReader(report.New(db.MySQL()))
+	mysql.LowBalance = money.Fen(c.number("low-balance"))
 	return map[string]observe.Source{"redis": redis.HealthSnapshot, "mysql": func(ctx context.Context, v *observe.HealthSnapshot) error {
 		for _, name := range providers {
 			v.HeldProviders[name] = time.Time{}

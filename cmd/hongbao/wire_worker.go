@@ -100,7 +100,7 @@ func runWorker(ctx context.Context, c config, logger *slog.Logger) error {
 	w := worker.New(parts.config(c, refused, logger))
 	group, gctx := errgroup.WithContext(ctx)
 	if listen := c.text("listen"); listen != "" {
-		sources := healthSources(db, redis, pays.Names())
+		sources := healthSources(c, db, redis, pays.Names())
 		sources["temporal"] = worker.NewQueues(temporal, server.Namespace).HealthSnapshot
 		health, err := withMetrics(w.Health(probes(db, redis, temporal, server)), sources, admissions, metrics, w)
 		if err != nil {

@@ -95,7 +95,7 @@ var checks = []*Check{
 		Do:     "docs/runbook.md, HongbaoCampaignDayLost, describes how to find them. The app can create packets for them."},
 	{Part: "mysql", Name: "balances", Title: "balances of apps", Source: MySQL, Beyond: Warning,
 		Figure: func(v observe.HealthSnapshot) observe.Backlog { return observe.Backlog{Waiting: v.ShortBalances} },
-		What:   "apps whose balance does not cover their campaigns in the next 24 h",
+		What:   "apps whose balance is low, or does not cover their campaigns in the next 24 h",
 		Do:     "hongbao balances list; the app has to pay in, and finance credits it.",
 		Alert:  "HongbaoAppBalanceShort", Metric: "max(hongbao_app_balances_short)"},
 	{Part: "mysql", Name: "quarantine", Title: "quarantine", Source: MySQL, Beyond: Wrong,

@@ -68,7 +68,7 @@ func NewCollector(sources map[string]Source) *Collector {
 		{MetricCampaignAge, "Time in seconds since the oldest overdue campaign packet was due.", nil},
 		{MetricDaysLost, "Number of campaign days of the last 24 h without a grabbable packet, by reason: missed, declined, unopened.",
 			[]string{"reason"}},
-		{MetricShortBalances, "Number of apps whose balance does not cover their campaign days of the next 24 h.", nil},
+		{MetricShortBalances, "Number of apps whose balance is below the limit, or does not cover their campaign days of the next 24 h.", nil},
 		{MetricApprovals, "Number of decisions that wait for the approval by a second person.", nil},
 		{MetricApprovalAge, "Age in seconds of the oldest decision that waits for approval.", nil},
 		{MetricDecisionsDue, "Number of items that wait for a decision of staff, by reason.", []string{"reason"}},

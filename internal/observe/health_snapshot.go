@@ -45,7 +45,7 @@ type HealthSnapshot struct {
 	// CampaignDays are days of the last 24 h without a grabbable packet, by reason: missed,
 	// declined, unopened; Oldest is when the first of them was decided.
 	CampaignDays []KindBacklog
-	// ShortBalances counts apps whose balance does not cover their campaign days of the next 24 h.
+	// ShortBalances counts apps whose balance is low, or does not cover their campaign days of the next 24 h.
 	ShortBalances int64
 	// Decisions are items that wait for staff, by reason, and for breaks by kind.
 	Decisions []DecisionBacklog

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"hongbao/internal/campaign"
+	"hongbao/internal/money"
 	"hongbao/internal/observe"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
@@ -422,14 +423,18 @@ func TestHealthOfCampaigns(t *testing.T) {
 }
 
 // TestHealthOfBalances: an app whose balance does not cover the next days of the campaigns that it pays for is
-// counted. Days later than in 24 hours, paused campaigns and those that a sender pays for are not.
+// counted. Days later than in 24 hours, paused campaigns and those that a sender pays for are not. So is one below the
+// limit.
 func TestHealthOfBalances(t *testing.T) {
 	t.Parallel()
 	s, _ := campaignClock(t, -time.Hour)
+	var limit money.Fen
 	short := func(want int64) {
 		t.Helper()
 		v := storetest.NewSnapshot()
-		must(t, report.NewHealthReader(s.Source).Read(t.Context(), v))
+		reader := report.NewHealthReader(s.Source)
+		reader.LowBalance = limit
+		must(t, reader.Read(t.Context(), v))
 		if v.ShortBalances != want {
 			t.Errorf("%d apps, want %d", v.ShortBalances, want)
 		}
@@ -449,7 +454,11 @@ func TestHealthOfBalances(t *testing.T) {
 	short(0)
 	moveBalance(t, s, c.App, payout.PostDebit, 1)
 	short(1)
+	limit = total
+	short(1) // counted once
 	made(s.SetCampaignStatus(t.Context(), c.ID, campaign.StatusPaused))(t)
+	short(1)
+	moveBalance(t, s, c.App, payout.PostCredit, 1)
 	short(0)
 }
 

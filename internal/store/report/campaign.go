@@ -50,17 +50,20 @@ func (r *HealthReader) campaigns(ctx context.Context, v *observe.HealthSnapshot)
 	if err != nil {
 		return err
 	}
-	return r.source.read(ctx).Raw(selectShortBalances, now.Add(shortBalanceSpan), payout.BalanceProvider).Scan(&v.ShortBalances).Error
+	return r.source.read(ctx).Raw(selectShortBalances, now.Add(shortBalanceSpan), payout.BalanceProvider, int64(r.LowBalance)).
+		Scan(&v.ShortBalances).Error
 }
 
 // shortBalanceSpan is how far ahead the days of campaigns are compared with the balances of their apps.
 const shortBalanceSpan = 24 * time.Hour
 
-// selectShortBalances counts apps whose balance does not cover the next days of the campaigns that they pay for.
-const selectShortBalances = `SELECT COUNT(*) FROM (
+// selectShortBalances counts apps whose balance does not cover the next days of the campaigns that they pay for, or is
+// below a limit.
+const selectShortBalances = `SELECT COUNT(*) FROM (SELECT n.app_id FROM (
 	SELECT app_id, SUM(CAST(JSON_VALUE(CONVERT(template USING utf8mb4), '$.packet.total_amount') AS UNSIGNED)) AS needed FROM campaigns
 	WHERE status = 'active' AND next_opens < ? AND JSON_VALUE(CONVERT(template USING utf8mb4), '$.packet.charge_provider') = ?
-	GROUP BY app_id) n LEFT JOIN app_balances b ON b.app_id = n.app_id WHERE COALESCE(b.available, 0) < n.needed`
+	GROUP BY app_id) n LEFT JOIN app_balances b ON b.app_id = n.app_id WHERE COALESCE(b.available, 0) < n.needed
+	UNION SELECT app_id FROM app_balances WHERE available < ?) short`
 
 // missedDaySpan is how long days without a packet are reported.
 const missedDaySpan = 24 * time.Hour

@@ -17,6 +17,9 @@ import (
 // HealthReader reads the health snapshot's values in MySQL. Each statement reads an index from the
 // unfinished rows, so finished payments cost nothing. It is safe for concurrent use.
 type HealthReader struct {
+	// LowBalance is the balance of an app, in fen, below which it is counted as short.
+	LowBalance money.Fen
+
 	source *Source
 
 	mu         sync.Mutex
