@@ -36,13 +36,15 @@ func (h *fixture) goOnWithNothing() {
 		}
 		return len(lanes) == h.pool.Lanes()
 	})
-	for lane := range h.pool.Lanes() {
-		h.check(h.pool.CloseFence(ctx, lane, 2))
-	}
 	db, err := store.OpenSQL(h.dsn)
 	h.check(err)
 	defer db.Close()
-	_, err = db.ExecContext(ctx, "UPDATE pool_lanes SET epoch = 2, state = 'open', reason = NULL, shut_at = NULL, seen = 0, seen_grabs = 0")
+	_, err = db.ExecContext(ctx, "UPDATE pool_lanes SET epoch = 2") // first: a later epoch in Redis means that MySQL was restored
+	h.check(err)
+	for lane := range h.pool.Lanes() {
+		h.check(h.pool.CloseFence(ctx, lane, 2))
+	}
+	_, err = db.ExecContext(ctx, "UPDATE pool_lanes SET state = 'open', reason = NULL, shut_at = NULL, seen = 0, seen_grabs = 0")
 	h.check(err)
 	for lane := range h.pool.Lanes() {
 		h.check(h.pool.OpenFence(ctx, lane, 2, 0))
