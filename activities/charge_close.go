@@ -51,7 +51,7 @@ func (a *Payments) CloseCharge(ctx context.Context, id string) (payout.State, er
 
 // encoder returns the encoder of a payment's request, which gets personal data opened. The request of a charge
 // whose sender pays in an app is stored sealed; an adapter encrypts a recipient's name itself. A name that cannot
-// be opened is left out: the claim is recorded in any case, and a provider that needs the name refuses the payout.
+// be opened is omitted: the claim is recorded in any case, and a provider that needs the name refuses the payout.
 func (a *Payments) encoder(ctx context.Context, id string, encode func(payout.Instruction) ([]byte, error),
 ) func(payout.Instruction) ([]byte, error) {
 	return func(in payout.Instruction) ([]byte, error) {

@@ -9,8 +9,8 @@ import (
 	"hongbao/wire"
 )
 
-// Agreements of recipients to be paid without confirming each time are kept by the provider, so these two routes
-// ask it, and nothing is stored.
+// The provider keeps the agreements of recipients to be paid without confirming each time, so these two routes call it,
+// and nothing is stored.
 
 type authorizationIn struct {
 	asked
@@ -32,7 +32,7 @@ func (s *Server) authorize(ctx context.Context, in *authorizeIn) (*wire.Authoriz
 	return in.authorization(ctx, in.User, in.Body, true)
 }
 
-func (a asked) authorization(ctx context.Context, user string, of wire.AuthorizationOf, ask bool) (*wire.Authorization, error) {
+func (a asked) authorization(ctx context.Context, user string, of wire.AuthorizationOf, request bool) (*wire.Authorization, error) {
 	providers := a.server.cfg.Providers
 	name := cmp.Or(of.Provider, providers.Payouts().Name())
 	to, err := providers.Of(name)
@@ -41,7 +41,7 @@ func (a asked) authorization(ctx context.Context, user string, of wire.Authoriza
 		return nil, invalidField("provider", faultEnum, "must be a provider whose payouts.authorizations is true")
 	}
 	who := payout.Authorizing{App: a.caller.app.ID, User: user, Provider: name, Account: cmp.Or(of.Account, user)}
-	got, err := who.Current(ctx, at, ask)
+	got, err := who.Current(ctx, at, request)
 	switch {
 	case errors.Is(err, payout.ErrAuthorizationRefused):
 		refused := invalidField("account", faultFormat, "the provider does not offer the agreement to this account")
@@ -63,13 +63,13 @@ func authorizationRoutes() []*route {
 	return []*route{
 		get(route{
 			id: "getAuthorization", path: path, tag: tag, summary: "Get the agreement of a recipient",
-			about: "Whether the recipient has agreed with the provider to be paid without confirming each time. The provider is asked.",
+			about: "Whether the recipient has agreed with the provider to be paid without confirming each time. The provider is queried.",
 			limit: requestTimeout, answers: ok("The agreement."),
 		}, (*Server).getAuthorization),
 		post(route{
-			id: "authorize", path: path, tag: tag, summary: "Ask a recipient for the agreement",
-			about: "Asks the provider for the agreement, unless it has one that is pending or active. Give confirm to the recipient's app, and " +
-				"get the agreement until it is active. A repeated request changes nothing. The body is optional: omit it or send an " +
+			id: "authorize", path: path, tag: tag, summary: "Request the agreement of a recipient",
+			about: "Requests the agreement from the provider, unless it has one that is pending or active. Give confirm to the recipient's app, " +
+				"and get the agreement until it is active. A repeated request changes nothing. The body is optional: omit it or send an " +
 				"empty object.",
 			optional: true, answers: ok("The agreement."),
 		}, (*Server).authorize),

@@ -45,13 +45,8 @@ func checkRecipientName(s string) *fault {
 }
 
 func checkAuthorization(s string) *fault {
-	if s == "" || len(s) > maxAuthorization {
-		return &fault{faultLength, "must have 1 to 64 characters"}
-	}
-	for i := range len(s) {
-		if s[i] <= ' ' || s[i] > '~' {
-			return &fault{faultCharacters, "must be visible ASCII"}
-		}
+	if !isVisible(s, maxAuthorization) {
+		return &fault{faultFormat, "must be 1 to 64 visible ASCII characters"}
 	}
 	return nil
 }

@@ -7,7 +7,7 @@ import (
 	"hongbao/wire"
 )
 
-// Authorize asks a provider for a recipient's agreement to be paid without confirming each time, unless there is one that
+// Authorize requests from a provider a recipient's agreement to be paid without confirming each time, unless there is one that
 // is pending or active. A repeated call changes nothing. Problems: CodeInvalidRequest, when the provider has no such
 // agreements or refuses one to this account.
 func (c *Client) Authorize(ctx context.Context, userID string, of wire.AuthorizationOf) (*wire.Authorization, error) {

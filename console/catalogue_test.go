@@ -232,7 +232,7 @@ func written(pattern string, files ...string) (found []string) {
 func TestEveryAuditAction(t *testing.T) {
 	want := written(`tx\.audit\(w, "([a-z_]+)"`, "../internal/store/break.go", "../internal/store/key.go", "../internal/store/recover.go",
 		"../internal/store/reconciliation.go", "../internal/store/recall.go", "../internal/store/ticket.go",
-		"../internal/store/confirm.go")
+		"../internal/store/recipient.go")
 	want = append(want, written(`action(?: :?=|, refused :=| := before,) "([a-z]+)"`, "../internal/store/hold.go")...)
 	want = append(want, written(`"([a-z]+_campaign)"`, "../internal/store/campaign.go")...)
 	want = append(want, "hold", "release", "ask_release", "withdraw_open_cancel", "cancel_carried_out", "cancel_overtaken",

@@ -23,7 +23,7 @@ type Authorization struct {
 	Provider      string              `json:"provider" doc:"The provider that keeps the agreement." example:"wechat"`
 	Account       string              `json:"account" doc:"The recipient's account there." example:"o-MYE42l80oelYMDE34nYD456Xoy"`
 	Authorization *string             `json:"authorization" doc:"Its number: give it as recipient.authorization of grabs while it is active. null: none."`
-	Status        AuthorizationStatus `json:"status" doc:"none: not asked for. pending: the recipient has to accept it with confirm. active: payouts that name it need no confirmation. closed: not accepted in time, or ended by the recipient or the provider; a POST asks for another one."`
+	Status        AuthorizationStatus `json:"status" doc:"none: not requested. pending: the recipient has to accept it with confirm. active: payouts that name it need no confirmation. closed: not accepted in time, or ended by the recipient or the provider; a POST requests another one."`
 	Reason        *string             `json:"reason" doc:"The provider's reason, of a closed one; null otherwise."`
 	Confirm       *Confirm            `json:"confirm" doc:"What the recipient's app needs in order to accept a pending one. It works like a bearer key: give it to the recipient only. null otherwise."`
 }

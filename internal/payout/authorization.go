@@ -14,7 +14,7 @@ type AuthorizationStatus string
 
 // The statuses.
 const (
-	AuthorizationNone    AuthorizationStatus = "none"    // not asked for
+	AuthorizationNone    AuthorizationStatus = "none"    // not requested
 	AuthorizationPending AuthorizationStatus = "pending" // the recipient has to accept it
 	AuthorizationActive  AuthorizationStatus = "active"  // payouts with its number need no confirmation
 	AuthorizationClosed  AuthorizationStatus = "closed"  // not accepted in time, or ended
@@ -34,7 +34,7 @@ type Authorization struct {
 
 // Authorizer is a provider that keeps such agreements (Limits.Authorizations).
 type Authorizer interface {
-	// Authorize asks for agreement no of an account and returns it. A repeat changes nothing. shown is the name
+	// Authorize requests agreement no of an account and returns it. A repeat changes nothing. shown is the name
 	// of the recipient at the app, which the provider shows. Errors: ErrAuthorizationRefused; any other: not known.
 	Authorize(ctx context.Context, no, account, shown string) (Authorization, error)
 	// Authorization returns agreement no of an account; AuthorizationNone: the provider does not know it. Errors:
@@ -58,9 +58,9 @@ func (r Authorizing) number(n int) string {
 	return "a" + hex.EncodeToString(sum[:])[:31]
 }
 
-// Current returns the recipient's agreement that has not ended, or else the last one that has. ask: where there is
-// none that counts, the provider is asked for one. Errors: as Authorizer.
-func (r Authorizing) Current(ctx context.Context, at Authorizer, ask bool) (Authorization, error) {
+// Current returns the recipient's agreement that has not ended, or else the last one that has. request: where all have
+// ended, or there is none, another one is requested. Errors: as Authorizer.
+func (r Authorizing) Current(ctx context.Context, at Authorizer, request bool) (Authorization, error) {
 	last := Authorization{Status: AuthorizationNone}
 	for n := range maxAuthorizations {
 		no := r.number(n + 1)
@@ -73,7 +73,7 @@ func (r Authorizing) Current(ctx context.Context, at Authorizer, ask bool) (Auth
 			continue
 		case a.Status != AuthorizationNone:
 			return a, nil
-		case !ask:
+		case !request:
 			return last, nil
 		}
 		if a, err = at.Authorize(ctx, no, r.Account, r.User); err != nil {

@@ -102,7 +102,7 @@ type Payment struct {
 	UserID     string // the recipient, or the sender of a charge or refund
 	ShareIndex int    // of a payout; -1 otherwise
 	Account    string // the account at the provider, verbatim; of the next attempt, if there is one
-	// SealedName and Authorization are what a payout's recipient has stated beside the account
+	// SealedName and Authorization are what a payout's recipient has stated in addition to the account
 	// (packet.Profile); empty: nothing.
 	SealedName, Authorization string
 	Amount                    money.Fen

@@ -102,7 +102,7 @@ func (a *Adapter) observeBill(o *payout.Observation, body []byte) {
 	o.Kind, o.Account, o.Amount, o.ProviderRef = kind, v.OpenID, v.Amount, v.TransferBillNo
 	switch kind {
 	case payout.ObsNeedsRecipient:
-		o.Action = a.confirmAction(v)
+		o.Action = a.confirmAction(v.PackageInfo, v.CreateTime)
 	case payout.ObsDeclined:
 		reason := v.FailReason
 		if v.State == "CANCELLED" {
@@ -112,13 +112,14 @@ func (a *Adapter) observeBill(o *payout.Observation, body []byte) {
 	}
 }
 
-// confirmAction is what the recipient's client passes to requestMerchantTransfer; nil: a query has no package.
-func (a *Adapter) confirmAction(v billAnswer) *payout.ClientAction {
-	if v.PackageInfo == "" {
+// confirmAction is what the recipient's client passes to requestMerchantTransfer in order to confirm a transfer or an
+// agreement; nil: the answer has no package.
+func (a *Adapter) confirmAction(pack string, created time.Time) *payout.ClientAction {
+	if pack == "" {
 		return nil
 	}
-	return &payout.ClientAction{Type: payout.ClientSDK, ValidUntil: v.CreateTime.Add(confirmWithin).UTC(),
-		Parameters: map[string]string{"mchId": a.cfg.MerchantID, "appId": a.cfg.PayoutAppID, "package": v.PackageInfo}}
+	return &payout.ClientAction{Type: payout.ClientSDK, ValidUntil: created.Add(confirmWithin).UTC(),
+		Parameters: map[string]string{"mchId": a.cfg.MerchantID, "appId": a.cfg.PayoutAppID, "package": pack}}
 }
 
 // chargeAnswer is an order that a sender pays.

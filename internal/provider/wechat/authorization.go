@@ -88,9 +88,8 @@ func (a *Adapter) Authorization(ctx context.Context, no, account string) (payout
 		return out, fmt.Errorf("%w: %s", ErrAnswer, codeUnexpected)
 	}
 	out.Reason = v.CloseReason
-	if out.Status == payout.AuthorizationPending && v.PackageInfo != "" {
-		out.Action = &payout.ClientAction{Type: payout.ClientSDK, ValidUntil: v.CreateTime.Add(confirmWithin).UTC(),
-			Parameters: map[string]string{"mchId": a.cfg.MerchantID, "appId": a.cfg.PayoutAppID, "package": v.PackageInfo}}
+	if out.Status == payout.AuthorizationPending {
+		out.Action = a.confirmAction(v.PackageInfo, v.CreateTime)
 	}
 	return out, nil
 }
