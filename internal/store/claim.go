@@ -138,7 +138,7 @@ func (tx tx) lockForClaim(c packet.Claim, by payout.Adapter, lanes int) (hold *p
 		Found lockedPacket `gorm:"embedded"`
 	}
 	lane, since := staleAfter(c, lanes)
-	err = tx.Raw("SELECT s.*, "+lockedColumns+" FROM ("+selectStops+") s LEFT JOIN packets p ON p.id = ? ORDER BY s.h_id LOCK IN SHARE MODE",
+	err = tx.Raw("SELECT s.*, "+lockedColumns+" FROM ("+selectStops+") s LEFT JOIN packets p ON p.id = ? LOCK IN SHARE MODE",
 		lane, since, on.provider, on.all(), c.PacketID).Scan(&rows).Error
 	if err != nil {
 		return nil, found, now, err

@@ -1,8 +1,10 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -65,7 +67,7 @@ func (n holdNames) all() []string {
 func (tx tx) stops(action payout.HoldAction, on holdNames) (hold *payout.Hold, account string, err error) {
 	seen := tx.seen()
 	var rows []stopsRow
-	if err := tx.Raw(selectStops+" ORDER BY h.id", on.provider, on.all()).Scan(&rows).Error; err != nil {
+	if err := tx.Raw(selectStops, on.provider, on.all()).Scan(&rows).Error; err != nil {
 		return nil, "", err
 	}
 	return tx.firstStop(rows, seen, action, on)
@@ -85,6 +87,7 @@ func (tx tx) firstStop(rows []stopsRow, seen int64, action payout.HoldAction, on
 	if hold = state.Hold(); hold != nil && hold.Stops(action) {
 		return hold, account, nil
 	}
+	slices.SortFunc(rows, func(a, b stopsRow) int { return cmp.Compare(a.Hold.ID, b.Hold.ID) })
 	for _, scope := range payout.HoldScopes {
 		for _, r := range rows {
 			if h := r.Hold.Hold(); h.ID != 0 && h.Scope == scope && h.Name == on.of(scope) && h.Stops(action) {

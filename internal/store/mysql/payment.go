@@ -1,7 +1,9 @@
 package mysql
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"gorm.io/gorm"
@@ -107,7 +109,8 @@ func (r PaymentRow) Listed(attempts []payout.Attempt) staff.PaymentRow {
 	return l.Row()
 }
 
-// selectPayment reads a payment with its attempts, and MySQL's time.
+// selectPayment reads a payment with its attempts, and MySQL's time. Without ORDER BY: MariaDB would sort the
+// requests in a temporary table on disk, which takes four times as long as all the rest.
 const selectPayment = `SELECT UTC_TIMESTAMP(6) AS read_at, p.*, a.order_no AS a_order_no, a.payment_id AS a_payment_id, a.no AS a_no,
 	a.op AS a_op, a.account AS a_account, a.request AS a_request,
 	a.sends AS a_sends, a.asks AS a_asks, a.noted_until AS a_noted_until, a.open_until AS a_open_until,
@@ -116,7 +119,7 @@ const selectPayment = `SELECT UTC_TIMESTAMP(6) AS read_at, p.*, a.order_no AS a_
 	a.forgotten AS a_forgotten, a.consented AS a_consented, a.observed AS a_observed, a.code AS a_code, a.message AS a_message,
 	a.provider_ref AS a_provider_ref, a.sealed_action AS a_sealed_action, a.started_at AS a_started_at, a.ask_until AS a_ask_until,
 	a.ended_at AS a_ended_at, a.renew_at AS a_renew_at
-	FROM payments p LEFT JOIN attempts a ON a.payment_id = p.id WHERE p.id = ? ORDER BY a.no`
+	FROM payments p LEFT JOIN attempts a ON a.payment_id = p.id WHERE p.id = ?`
 
 // LoadPayment reads a payment with its attempts in ascending order, and MySQL's time. lock locks their rows.
 // Errors: packet.ErrNotFound.
@@ -141,5 +144,6 @@ func LoadPayment(db *gorm.DB, id string, lock bool) (row PaymentRow, attempts []
 			attempts = append(attempts, r.Stored.Attempt())
 		}
 	}
+	slices.SortFunc(attempts, func(a, b payout.Attempt) int { return cmp.Compare(a.No, b.No) })
 	return rows[0].Payment, attempts, rows[0].Now, nil
 }
