@@ -26,8 +26,7 @@ type PacketStore interface {
 // ClosingStore is the part of MySQL that closes packets.
 type ClosingStore interface {
 	BeginClosing(ctx context.Context, id string, reason packet.CloseReason) (packet.Status, error)
-	CorrectReason(ctx context.Context, id string, reason packet.CloseReason) error
-	CloseBooks(ctx context.Context, id string) (money.Fen, error)
+	CloseBooks(ctx context.Context, id string, reason packet.CloseReason) (money.Fen, error)
 	FinishPacket(ctx context.Context, id string, first *packet.FirstAnswer) (bool, error)
 	CountRecordedClaims(ctx context.Context, packetID string) (int, error)
 	ShareConflictUsers(ctx context.Context, packetID string) ([]string, error)

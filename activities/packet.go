@@ -184,20 +184,17 @@ func (a *Packets) ClosePool(ctx context.Context, p packet.Packet, f packet.Facts
 		return f, temporalError(err)
 	}
 	f.Pool = packet.PoolEnded
-	if closed.Gone || closed.Reason == "" {
-		return f, nil
+	if !closed.Gone && closed.Reason != "" {
+		f.Reason = closed.Reason // Redis may have had a recall when the row got an expiry, or the reverse
 	}
-	f.Reason = closed.Reason
-	// Also if the reason is the requested one: the row may hold an earlier expiry that Redis did not
-	// know when the recall arrived.
-	return f, temporalError(a.Store.CorrectReason(ctx, p.ID, closed.Reason))
+	return f, nil
 }
 
 // CloseBooks fixes the remainder of a packet, after which no claim of it is recorded (rule R6). A
-// remainder becomes a pending refund, whose workflow the outbox starts.
+// remainder becomes a pending refund, whose workflow the outbox starts. The row gets the pool's reason.
 func (a *Packets) CloseBooks(ctx context.Context, p packet.Packet, f packet.Facts) (packet.Facts, error) {
 	defer heartbeat(ctx)() // it reads every claim
-	remainder, err := a.Store.CloseBooks(ctx, p.ID)
+	remainder, err := a.Store.CloseBooks(ctx, p.ID, f.Reason)
 	f.Remainder = &remainder
 	return afterStep(f, err)
 }

@@ -212,7 +212,7 @@ type slowBooks struct {
 
 func (slowBooks) Name() string { return "sandbox" }
 
-func (b slowBooks) CloseBooks(context.Context, string) (money.Fen, error) {
+func (b slowBooks) CloseBooks(context.Context, string, packet.CloseReason) (money.Fen, error) {
 	select {
 	case <-b.beats:
 		return 7, nil

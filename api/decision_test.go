@@ -336,7 +336,7 @@ func TestRefundDecisions(t *testing.T) {
 	_, err = h.pool.ClosePool(t.Context(), id, packet.CloseRecalled)
 	h.check(err)
 	h.record(id)
-	_, err = h.store.CloseBooks(t.Context(), id)
+	_, err = h.store.CloseBooks(t.Context(), id, "")
 	h.check(err)
 	refund := payout.ID(payout.KindRefund, id, 0)
 	if r := h.do(call{method: "PUT", base: h.provider, path: "/_faults",

@@ -346,7 +346,7 @@ func (m *matrix) failedRefund() string {
 	m.check(err)
 	_, err = m.pool.ClosePool(m.t.Context(), id, packet.CloseRecalled)
 	m.check(err)
-	_, err = m.store.CloseBooks(m.t.Context(), id)
+	_, err = m.store.CloseBooks(m.t.Context(), id, "")
 	m.check(err)
 	faults(`{"op":"refund","kind":"decline","rate":1}`)
 	refund := payout.ID(payout.KindRefund, id, 0)

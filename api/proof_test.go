@@ -78,7 +78,7 @@ func (p proofFixture) closeBooks() (refund string) {
 	p.check(err)
 	_, err = p.pool.ClosePool(ctx, p.id, packet.CloseRecalled)
 	p.check(err)
-	_, err = p.store.CloseBooks(ctx, p.id)
+	_, err = p.store.CloseBooks(ctx, p.id, "")
 	p.check(err)
 	return payout.ID(payout.KindRefund, p.id, 0)
 }

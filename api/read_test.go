@@ -218,7 +218,7 @@ func TestProof(t *testing.T) {
 	h.check(err)
 	_, err = h.pool.ClosePool(t.Context(), id, packet.CloseRecalled)
 	h.check(err)
-	_, err = h.store.CloseBooks(t.Context(), id)
+	_, err = h.store.CloseBooks(t.Context(), id, "")
 	h.check(err)
 	expect("books closed", proofBody{Paid: 500, Owed: 250, Refunding: 250})
 	// The refund has moved at the provider, and we have not heard of it.

@@ -40,7 +40,7 @@ func TestR12_ChargeReturned(t *testing.T) {
 		rec, err := r.store.Packet(ctx, p.ID)
 		return err == nil && rec.Stored == packet.StatusClosing
 	})
-	if _, err := r.store.CloseBooks(ctx, p.ID); err == nil {
+	if _, err := r.store.CloseBooks(ctx, p.ID, ""); err == nil {
 		t.Error("its books are closed while it is held")
 	}
 	if n := r.moved(t, p.ID, "refund"); n != 0 {

@@ -283,7 +283,7 @@ func TestR9_ClosingWaitsForTheFence(t *testing.T) {
 	}
 	r.flush(t)
 	r.awaitShut(t, lane)
-	if _, err := r.store.CloseBooks(ctx, p.ID); !errors.Is(err, packet.ErrUnavailable) {
+	if _, err := r.store.CloseBooks(ctx, p.ID, ""); !errors.Is(err, packet.ErrUnavailable) {
 		t.Errorf("packet closed behind a fence: %v", err)
 	}
 	if rec := must(r.store.Packet(ctx, p.ID))(t); !rec.BooksClosedAt.IsZero() {
@@ -292,7 +292,7 @@ func TestR9_ClosingWaitsForTheFence(t *testing.T) {
 	cfg := rebuildConfig(t, r)
 	cfg.Pace = rebuildPace
 	must(func() (bool, error) { _, did, err := rebuilt(t, rebuild.New(cfg), lane); return did, err }())(t)
-	if remainder, err := r.store.CloseBooks(ctx, p.ID); err != nil || remainder != 1000 {
+	if remainder, err := r.store.CloseBooks(ctx, p.ID, ""); err != nil || remainder != 1000 {
 		t.Errorf("behind an open one: %d, %v", remainder, err)
 	}
 }

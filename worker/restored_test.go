@@ -443,7 +443,7 @@ func (r *rig) refuses(t *testing.T, l *lost) {
 			rec, err := r.store.Packet(t.Context(), p.ID)
 			return err == nil && rec.Stored == packet.StatusClosing
 		})
-		if _, err := r.store.CloseBooks(t.Context(), p.ID); !errors.Is(err, payout.ErrMySQLRestored) {
+		if _, err := r.store.CloseBooks(t.Context(), p.ID, ""); !errors.Is(err, payout.ErrMySQLRestored) {
 			t.Errorf("books are closed: %v", err)
 		}
 		if rec := must(r.store.Packet(t.Context(), p.ID))(t); !rec.BooksClosedAt.IsZero() {
@@ -601,7 +601,7 @@ func TestR13_RecoverLeavesBreaksToStaff(t *testing.T) {
 	if _, err := r.store.BeginClosing(t.Context(), account.ID, packet.CloseRecalled); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.store.CloseBooks(t.Context(), account.ID); !errors.Is(err, payout.ErrHeld) {
+	if _, err := r.store.CloseBooks(t.Context(), account.ID, ""); !errors.Is(err, payout.ErrHeld) {
 		t.Errorf("the share that nobody has would be refunded: %v", err)
 	}
 	other := r.create(t, spec{total: 100, count: 1})

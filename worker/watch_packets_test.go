@@ -283,7 +283,7 @@ func closeBooks(t *testing.T, r *rig, p packet.Packet) {
 		_, err = r.pool.ClosePool(ctx, p.ID, packet.CloseRecalled)
 	}
 	if err == nil {
-		_, err = r.store.CloseBooks(ctx, p.ID)
+		_, err = r.store.CloseBooks(ctx, p.ID, "")
 	}
 	if err != nil {
 		t.Fatal(fmt.Errorf("close %s: %w", p.ID, err))

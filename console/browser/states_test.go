@@ -129,7 +129,7 @@ func (s *site) retriesRefunds(b *tab) {
 	id := s.open(map[string]any{"sender_id": "lin mei", "total_amount": 888, "share_count": 3})
 	_, err := s.Store.BeginClosing(s.t.Context(), id, packet.CloseRecalled)
 	s.must(err)
-	_, err = s.Store.CloseBooks(s.t.Context(), id)
+	_, err = s.Store.CloseBooks(s.t.Context(), id, "")
 	s.must(err)
 	s.exec("UPDATE payments SET created_at = created_at - INTERVAL 6 MINUTE WHERE id = '" + payout.ID(payout.KindRefund, id, 0) + "'")
 	b.open("/refunds?late=true")

@@ -133,7 +133,7 @@ func TestLateRefunds(t *testing.T) {
 	id := h.open(map[string]any{"sender_id": "lin mei", "total_amount": 888, "share_count": 3})
 	_, err := h.Store.BeginClosing(ctx, id, packet.CloseRecalled)
 	h.must(err)
-	_, err = h.Store.CloseBooks(ctx, id) // its refund is due and not carried out
+	_, err = h.Store.CloseBooks(ctx, id, "") // its refund is due and not carried out
 	h.must(err)
 	refund := payout.ID(payout.KindRefund, id, 0)
 	b := h.signIn(h.finance, "en")

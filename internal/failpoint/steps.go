@@ -65,7 +65,6 @@ var (
 	RecallEnd    = step(PathClosing, "recall_end", "the answer to a recall by staff is stored")
 	CloseBegin   = step(PathClosing, "close_begin", "the packet is closing in MySQL")
 	ClosePool    = step(PathClosing, "close_pool", "the pool is closed in Redis")
-	CloseReason  = step(PathClosing, "close_reason", "the close reason of the pool is in MySQL")
 	DrainStart   = step(PathClosing, "drain_start", "Temporal has the payout of a claim whose hand-off was lost")
 	CloseBooks   = step(PathClosing, "close_books", "the books are closed, a remainder is a pending refund with its outbox entry")
 	PacketFinish = step(PathClosing, "packet_finish", "the packet is closed in MySQL")

@@ -76,7 +76,7 @@ func TestR12_MerchantFunding(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		rest, err := s.CloseBooks(ctx, p.ID)
+		rest, err := s.CloseBooks(ctx, p.ID, "")
 		must(t, err)
 		if rest != 100 {
 			t.Errorf("remainder %d", rest)
@@ -119,7 +119,7 @@ func TestMerchantSoldOut(t *testing.T) {
 	fail(t, s, payoutID(p, 0))
 	_, err = s.BeginClosing(t.Context(), p.ID, packet.CloseSoldOut)
 	must(t, err)
-	_, err = s.CloseBooks(t.Context(), p.ID)
+	_, err = s.CloseBooks(t.Context(), p.ID, "")
 	must(t, err)
 	balanceIs(t, s, 0, 0)
 	agreed(t, s, payoutID(p, 0), payout.DecisionRequest{Kind: payout.DecisionCancel})

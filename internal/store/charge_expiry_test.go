@@ -72,7 +72,7 @@ func TestR4_SentChargeDoesNotExpire(t *testing.T) {
 	refund := funded(t, s, 100, 1)
 	_, err := s.BeginClosing(t.Context(), refund.ID, packet.CloseRecalled)
 	must(t, err)
-	_, err = s.CloseBooks(t.Context(), refund.ID)
+	_, err = s.CloseBooks(t.Context(), refund.ID, "")
 	must(t, err)
 	c.Pass(25 * time.Hour)
 	for id, want := range map[string]payout.Status{chargeID(noted): payout.StatusSending, chargeID(unknown): payout.StatusUnknown,

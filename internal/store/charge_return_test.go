@@ -145,11 +145,11 @@ func TestR12_ChargeReturned(t *testing.T) {
 	}
 	h := &holdCase{t: t, s: s}
 	must(t, storetest.ErrOnly(s.PlaceHold(ctx, h.staff("ops"), payout.HoldPacket, p.ID, renderHold)))
-	if _, err := s.CloseBooks(ctx, p.ID); !errors.Is(err, payout.ErrHeld) {
+	if _, err := s.CloseBooks(ctx, p.ID, ""); !errors.Is(err, payout.ErrHeld) {
 		t.Fatalf("its books are closed under the hold: %v", err)
 	}
 	releaseByTwo(t, s, storetest.Query[int64](t, s, "SELECT id FROM holds WHERE scope = 'packet' AND name = ? AND released_at IS NULL", p.ID))
-	must(t, storetest.ErrOnly(s.CloseBooks(ctx, p.ID)))
+	must(t, storetest.ErrOnly(s.CloseBooks(ctx, p.ID, "")))
 	agreed(t, s, payoutID(p, 1), payout.DecisionRequest{Kind: payout.DecisionCancel})
 	c.Pass(time.Minute)
 	settle(t, s, payout.SourceQuery, one.OrderNo, payout.ObsDeclined)

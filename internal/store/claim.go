@@ -242,8 +242,8 @@ func claimError(err error, c packet.Claim) error {
 	return err
 }
 
-// closeBooks fixes what was claimed of a packet and returns the remainder.
-func (tx tx) closeBooks(row mysql.PacketRow) (money.Fen, error) {
+// closeBooks fixes what was claimed of a packet and returns the remainder. reason is stored unless empty.
+func (tx tx) closeBooks(row mysql.PacketRow, reason packet.CloseReason) (money.Fen, error) {
 	var claimed struct {
 		N    int
 		Sum  int64
@@ -263,8 +263,9 @@ func (tx tx) closeBooks(row mysql.PacketRow) (money.Fen, error) {
 	if err != nil {
 		return 0, err
 	}
-	err = tx.Exec(`UPDATE packets SET books_closed_at = ?, remainder = ?, claimed_count = ?, best_share = ?, last_share = ?, updated_at = ?
-		WHERE id = ? AND books_closed_at IS NULL`, tx.now, remainder, claimed.N, best, claimed.Last, tx.now, row.ID).Error
+	err = tx.Exec(`UPDATE packets SET books_closed_at = ?, remainder = ?, claimed_count = ?, best_share = ?, last_share = ?, updated_at = ?,
+		close_reason = COALESCE(NULLIF(?, ''), close_reason) WHERE id = ? AND books_closed_at IS NULL`,
+		tx.now, remainder, claimed.N, best, claimed.Last, tx.now, string(reason), row.ID).Error
 	return money.Fen(remainder), err
 }
 

@@ -145,7 +145,7 @@ func TestBeginClaimRefuses(t *testing.T) {
 	}
 	_, err = s.BeginClosing(ctx, p.ID, packet.CloseExpired)
 	must(t, err)
-	_, err = s.CloseBooks(ctx, p.ID)
+	_, err = s.CloseBooks(ctx, p.ID, "")
 	must(t, err)
 	refused("books closed", claimOf(p, 2, "u3"), ErrBooksClosed)
 	if b := beginClaim(t, s, claimOf(p, 1, "u1")); b.Order != nil || b.State.Step.Do != payout.ActionQuery {

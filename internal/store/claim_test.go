@@ -85,7 +85,7 @@ func TestRecordClaim(t *testing.T) {
 		_, err := s.BeginClosing(ctx, p.ID, packet.CloseExpired)
 		must(t, err)
 		claim(t, s, p, 0, "u3") // closing is no reason: the claim was acknowledged before
-		_, err = s.CloseBooks(ctx, p.ID)
+		_, err = s.CloseBooks(ctx, p.ID, "")
 		must(t, err)
 		_, err = s.RecordClaim(ctx, claimOf(p, 2, "u4"))
 		wantErr(t, err, ErrBooksClosed)
@@ -200,7 +200,7 @@ func TestR8_LargestAmount(t *testing.T) {
 	claim(t, s, q, 0, "u")
 	_, err = s.BeginClosing(ctx, q.ID, packet.CloseExpired)
 	must(t, err)
-	if rem, err := s.CloseBooks(ctx, q.ID); err != nil || rem+even(q)[0] != money.Max {
+	if rem, err := s.CloseBooks(ctx, q.ID, ""); err != nil || rem+even(q)[0] != money.Max {
 		t.Errorf("remainder %d, %v", rem, err)
 	}
 }

@@ -117,8 +117,7 @@ func (h *holdCase) attempts() map[string]attempt {
 		return storetest.ErrOnly(s.BeginClosing(ctx, late.ID, packet.CloseUnopened))
 	})
 	add("close the books", payout.ActionCloseBooks, closing.ID, chargeID(closing), func() error {
-		return storetest.ErrOnly(s.CloseBooks(ctx,
-			closing.ID))
+		return storetest.ErrOnly(s.CloseBooks(ctx, closing.ID, ""))
 	})
 	h.addDecisions(add)
 	add("recall", payout.ActionChangePool, p.ID, chargeID(p), func() error {

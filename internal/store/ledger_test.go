@@ -48,7 +48,7 @@ func TestR12_LedgerBalances(t *testing.T) {
 	check("paid under the old one too", map[payout.Account]money.Fen{payout.AccountSuspense: -250})
 	_, err := s.BeginClosing(ctx, p.ID, "expired")
 	must(t, err)
-	_, err = s.CloseBooks(ctx, p.ID)
+	_, err = s.CloseBooks(ctx, p.ID, "")
 	must(t, err)
 	check("books closed", map[payout.Account]money.Fen{payout.AccountHolding: -250, payout.AccountRefunding: 250})
 	refund := pay(t, s, refundID(p))

@@ -143,7 +143,7 @@ func guardedCases(t *testing.T, s *testStore) guarded {
 			}
 			return nil
 		},
-		"close the books": func(s *testStore) error { _, err := s.CloseBooks(ctx, closing.ID); return err },
+		"close the books": func(s *testStore) error { _, err := s.CloseBooks(ctx, closing.ID, ""); return err },
 		"close what never opened": func(s *testStore) error {
 			_, err := s.BeginClosing(ctx, unopened.ID, packet.CloseUnopened)
 			return err

@@ -262,21 +262,13 @@ func (s *Store) BeginClosing(ctx context.Context, id string, reason packet.Close
 	return status, err
 }
 
-// CorrectReason stores the pool's reason while the packet is closing: the pool's flag decides (rule
-// R6). Errors: ErrUnavailable.
-func (s *Store) CorrectReason(ctx context.Context, id string, reason packet.CloseReason) error {
-	return s.inTx(ctx, failpoint.CloseReason, func(tx tx) error {
-		return tx.Exec("UPDATE packets SET close_reason = ? WHERE id = ? AND status = 'closing' AND close_reason <> ?", string(reason), id,
-			string(reason)).Error
-	})
-}
-
 // CloseBooks closes a packet's books once (rule R6). The remainder is total - claimed shares. It
 // becomes a pending refund with an outbox row and moves from holding to refunding, and on to the house
-// when the sender has the charge back. RecordClaim refuses from then on. It returns the remainder, the same at every repeat. Errors:
+// when the sender has the charge back. RecordClaim refuses from then on. It stores the reason with which
+// the pool was closed, if known: the pool decides it. It returns the remainder, the same at every repeat. Errors:
 // ErrMoved when it is not closing, payout.ErrMySQLRestored, ErrUnavailable,
 // also while the lane's fence is shut: then claims may be missing.
-func (s *Store) CloseBooks(ctx context.Context, id string) (money.Fen, error) {
+func (s *Store) CloseBooks(ctx context.Context, id string, reason packet.CloseReason) (money.Fen, error) {
 	var remainder money.Fen
 	err := s.inTx(ctx, failpoint.CloseBooks, func(tx tx) error {
 		row, err := tx.lockPacket(id)
@@ -296,7 +288,7 @@ func (s *Store) CloseBooks(ctx context.Context, id string) (money.Fen, error) {
 		if err := tx.laneOpen(id, s.lanes); err != nil {
 			return err
 		}
-		if remainder, err = tx.closeBooks(row); err != nil {
+		if remainder, err = tx.closeBooks(row, reason); err != nil {
 			return err
 		}
 		return tx.payRemainder(row, remainder)

@@ -192,7 +192,7 @@ func TestR2_ClosingNeedsTheCharge(t *testing.T) {
 	p := recorded(t, s, samplePacket(1000, 3))
 	_, err := s.BeginClosing(t.Context(), p.ID, packet.CloseUnopened)
 	wantErr(t, err, ErrMoved)
-	_, err = s.CloseBooks(t.Context(), p.ID)
+	_, err = s.CloseBooks(t.Context(), p.ID, "")
 	wantErr(t, err, ErrMoved)
 	pay(t, s, chargeID(p))
 	status, err := s.BeginClosing(t.Context(), p.ID, packet.CloseUnopened)
@@ -203,7 +203,7 @@ func TestR2_ClosingNeedsTheCharge(t *testing.T) {
 	if status, err = s.Fund(t.Context(), p.ID, even(p)); err != nil || status != packet.StatusClosing {
 		t.Errorf("funded while closing: %s, %v", status, err)
 	}
-	remainder, err := s.CloseBooks(t.Context(), p.ID)
+	remainder, err := s.CloseBooks(t.Context(), p.ID, "")
 	must(t, err)
 	pay(t, s, refundID(p))
 	if closed, err := s.FinishPacket(t.Context(), p.ID, nil); err != nil || !closed || remainder != 1000 {
@@ -236,7 +236,7 @@ func TestR2_FundedWhileItCloses(t *testing.T) {
 		if rec, err := s.Packet(ctx, p.ID); err != nil || rec.Stored != packet.StatusClosing || rec.Reason != packet.CloseUnopened {
 			t.Fatalf("%s for %q, %v", rec.Stored, rec.Reason, err)
 		}
-		if rem, err := s.CloseBooks(ctx, p.ID); err != nil || rem != 1000 {
+		if rem, err := s.CloseBooks(ctx, p.ID, ""); err != nil || rem != 1000 {
 			t.Fatalf("remainder %d, %v", rem, err)
 		}
 		balanced(t, s, p, map[payout.Account]money.Fen{payout.AccountRefunding: 1000})
@@ -250,7 +250,7 @@ func TestClosing(t *testing.T) {
 	ctx := t.Context()
 	p := funded(t, s, 1000, 4)
 	claim(t, s, p, 1, "u")
-	_, err := s.CloseBooks(ctx, p.ID)
+	_, err := s.CloseBooks(ctx, p.ID, "")
 	wantErr(t, err, ErrMoved) // still open
 	for _, reason := range []packet.CloseReason{packet.CloseRecalled, packet.CloseExpired} {
 		if status, err := s.BeginClosing(ctx, p.ID, reason); err != nil || status != packet.StatusClosing {
@@ -260,12 +260,12 @@ func TestClosing(t *testing.T) {
 	if rec, _ := s.Packet(ctx, p.ID); rec.Reason != packet.CloseRecalled {
 		t.Errorf("reason %s: the first one wins", rec.Reason)
 	}
-	must(t, s.CorrectReason(ctx, p.ID, packet.CloseSoldOut))
 	if closed, err := s.FinishPacket(ctx, p.ID, nil); err != nil || closed {
 		t.Errorf("finished before its books are closed: %t, %v", closed, err)
 	}
-	for range 3 { // the same answer at every repeat
-		if rem, err := s.CloseBooks(ctx, p.ID); err != nil || rem != 750 {
+	// The same answer at every repeat; the reason of the first stays.
+	for _, reason := range []packet.CloseReason{packet.CloseSoldOut, packet.CloseExpired, ""} {
+		if rem, err := s.CloseBooks(ctx, p.ID, reason); err != nil || rem != 750 {
 			t.Fatal(rem, err)
 		}
 	}
@@ -297,14 +297,10 @@ func TestClosing(t *testing.T) {
 	if status, err := s.BeginClosing(ctx, p.ID, packet.CloseExpired); err != nil || status != packet.StatusClosed {
 		t.Errorf("%s, %v", status, err)
 	}
-	must(t, s.CorrectReason(ctx, p.ID, packet.CloseExpired)) // closed: stays as it is
-	if rec, _ := s.Packet(ctx, p.ID); rec.Reason != packet.CloseSoldOut {
-		t.Errorf("reason of a closed packet changed to %s", rec.Reason)
-	}
 	balanced(t, s, p, map[payout.Account]money.Fen{payout.AccountOwed: 250})
 	for _, err := range []error{
 		func() error { _, err := s.BeginClosing(ctx, newID(), packet.CloseExpired); return err }(),
-		func() error { _, err := s.CloseBooks(ctx, newID()); return err }(),
+		func() error { _, err := s.CloseBooks(ctx, newID(), ""); return err }(),
 		func() error { _, err := s.FinishPacket(ctx, newID(), nil); return err }(),
 	} {
 		wantErr(t, err, ErrNotFound)
@@ -319,7 +315,7 @@ func TestClosingWithoutRemainder(t *testing.T) {
 	claim(t, s, p, 1, "b")
 	_, err := s.BeginClosing(t.Context(), p.ID, packet.CloseSoldOut)
 	must(t, err)
-	if rem, err := s.CloseBooks(t.Context(), p.ID); err != nil || rem != 0 {
+	if rem, err := s.CloseBooks(t.Context(), p.ID, ""); err != nil || rem != 0 {
 		t.Fatal(rem, err)
 	}
 	if closed, err := s.FinishPacket(t.Context(), p.ID, nil); err != nil || !closed {
@@ -350,7 +346,7 @@ func TestR6_CloseOnce(t *testing.T) {
 						return err
 					}
 				}
-				remainders[i], err = s.CloseBooks(ctx, p.ID)
+				remainders[i], err = s.CloseBooks(ctx, p.ID, "")
 				return err
 			}
 			return book(s, t, claimOf(p, i, fmt.Sprint("u", i)), i%2 == 0)

@@ -94,7 +94,7 @@ func TestAccountIsStoredByTheFirstSend(t *testing.T) {
 	settle(t, s, payout.SourceQuery, payout.OrderNo(payoutID(p, 0), 1), payout.ObsDeclined)
 	must(t, storetest.ErrOnly(s.CarryOut(ctx, payoutID(p, 0))))
 	must(t, storetest.ErrOnly(s.BeginClosing(ctx, p.ID, packet.CloseExpired)))
-	must(t, storetest.ErrOnly(s.CloseBooks(ctx, p.ID)))
+	must(t, storetest.ErrOnly(s.CloseBooks(ctx, p.ID, "")))
 	for what, id := range map[string]string{"remainder": refundID(p), "cancel": payout.ID(payout.KindRefund, p.ID, 1)} {
 		if got := account(id); got != provider+"/before" {
 			t.Errorf("refund of the %s: %q", what, got)

@@ -283,7 +283,7 @@ func (s *Store) RecoverRemainder(ctx context.Context, id string, amount money.Fe
 				return err
 			}
 		}
-		left, err := tx.closeBooks(row)
+		left, err := tx.closeBooks(row, "")
 		if err != nil {
 			return err
 		}

@@ -76,10 +76,10 @@ func TestR13_ListIsLost(t *testing.T) {
 			t.Errorf("for %v users, closed as %s", counts, rec.Reason)
 		}
 	}
-	if remainder, err := s.CloseBooks(ctx, p.ID); err != nil || remainder != 500 {
+	if remainder, err := s.CloseBooks(ctx, p.ID, ""); err != nil || remainder != 500 {
 		t.Errorf("remainder %d: %v", remainder, err)
 	}
-	if remainder, err := s.CloseBooks(ctx, later.ID); err != nil || remainder != 500 {
+	if remainder, err := s.CloseBooks(ctx, later.ID, ""); err != nil || remainder != 500 {
 		t.Errorf("remainder %d: %v", remainder, err)
 	}
 }
@@ -188,5 +188,5 @@ func TestR13_UnresolvedChargeNeedsAnotherRecovery(t *testing.T) {
 	ended(t, s, found)
 	releaseByTwo(t, s, id)
 	must(t, storetest.ErrOnly(s.BeginClosing(ctx, p.ID, packet.CloseExpired)))
-	must(t, storetest.ErrOnly(s.CloseBooks(ctx, p.ID)))
+	must(t, storetest.ErrOnly(s.CloseBooks(ctx, p.ID, "")))
 }

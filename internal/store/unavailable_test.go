@@ -39,7 +39,7 @@ func TestMySQLDown(t *testing.T) {
 		"DueOutbox":    func(ctx context.Context) error { _, err := s.DueOutbox(ctx, 1); return err },
 		"Notification": func(ctx context.Context) error { return s.RecordNotification(ctx, adapter, "e", "o", nil) },
 		"Access":       func(ctx context.Context) error { _, _, err := s.AppsAndKeys(ctx); return err },
-		"CloseBooks":   func(ctx context.Context) error { _, err := s.CloseBooks(ctx, p.ID); return err },
+		"CloseBooks":   func(ctx context.Context) error { _, err := s.CloseBooks(ctx, p.ID, ""); return err },
 		"Balances":     func(ctx context.Context) error { _, err := s.Balances(ctx, p.ID); return err },
 	} {
 		begun := time.Now()

@@ -106,7 +106,7 @@ func TestUnfinishedPackets(t *testing.T) {
 	p := funded(t, s, 100, 2)
 	_, err := s.BeginClosing(ctx, p.ID, packet.CloseExpired)
 	must(t, err)
-	_, err = s.CloseBooks(ctx, p.ID)
+	_, err = s.CloseBooks(ctx, p.ID, "")
 	must(t, err)
 	u, ok, err := s.UnfinishedPacket(ctx, p.ID)
 	if must(t, err); !ok || !u.BooksClosed() || u.RefundStatus != "pending" || u.Remainder != 100 {

@@ -38,7 +38,7 @@ type story func(t *testing.T, c *crashes, name string)
 
 // stories reach the steps that an ordinary packet does not take.
 var stories = map[failpoint.Step]story{
-	failpoint.CloseReason:       recalledAtExpiry, // these take longest
+	failpoint.CloseBooks:        recalledAtExpiry, // these take longest
 	failpoint.DrainStart:        lostHandOff,
 	failpoint.ClaimKeep:         staleClaim,
 	failpoint.ClaimConflict:     shareConflict,

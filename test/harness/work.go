@@ -155,7 +155,7 @@ func (s *Stack) Close(ctx context.Context, packetID string, reason packet.CloseR
 	if _, err := s.Record(ctx, packetID); err != nil {
 		return "", err
 	}
-	rest, err := s.Store.CloseBooks(ctx, packetID)
+	rest, err := s.Store.CloseBooks(ctx, packetID, "")
 	if err != nil || rest == 0 {
 		return "", err
 	}

@@ -264,10 +264,6 @@ func (b *database) BeginClosing(_ context.Context, _ string, reason packet.Close
 	return status, err
 }
 
-func (b *database) CorrectReason(_ context.Context, _ string, reason packet.CloseReason) error {
-	return b.world.do("correct reason", func() error { b.rec.Reason = reason; return nil })
-}
-
 func (b *database) claimed() (n int, sum money.Fen) {
 	for _, s := range b.shares {
 		if s.user != "" {
@@ -278,7 +274,7 @@ func (b *database) claimed() (n int, sum money.Fen) {
 	return n, sum
 }
 
-func (b *database) CloseBooks(_ context.Context, _ string) (remainder money.Fen, err error) {
+func (b *database) CloseBooks(_ context.Context, _ string, reason packet.CloseReason) (remainder money.Fen, err error) {
 	err = b.world.do("close books", func() error {
 		if !b.rec.BooksClosedAt.IsZero() {
 			remainder = b.rec.Remainder
@@ -296,6 +292,7 @@ func (b *database) CloseBooks(_ context.Context, _ string) (remainder money.Fen,
 		n, sum := b.claimed()
 		now := b.world.now()
 		remainder = b.rec.TotalAmount - sum
+		b.rec.Reason = cmp.Or(reason, b.rec.Reason)
 		b.noted, b.rec.ClaimedCount, b.rec.ClaimedAmount, b.rec.Remainder, b.rec.BooksClosedAt = n, n, sum, remainder, now
 		b.world.note("claims fixed, %d fen remain", remainder)
 		if remainder == 0 {

@@ -837,5 +837,5 @@ func TestRestoreBeforeTheChargeFailed(t *testing.T) {
 func (m *model) shareGoesBack() {
 	m.db.state.State = payout.MySQLNormal
 	_, _ = m.db.BeginClosing(ctx, m.packet.ID, packet.CloseRecalled)
-	_, _ = m.db.CloseBooks(ctx, m.packet.ID)
+	_, _ = m.db.CloseBooks(ctx, m.packet.ID, "")
 }

@@ -128,7 +128,7 @@ func twoDays(t *testing.T) (x *statement, first payout.Day, late payout.Order) {
 	x.moves(payoutID(rest, 0), "u", 100)
 	_, err := x.s.BeginClosing(t.Context(), rest.ID, packet.CloseRecalled)
 	must(t, err)
-	_, err = x.s.CloseBooks(t.Context(), rest.ID)
+	_, err = x.s.CloseBooks(t.Context(), rest.ID, "")
 	must(t, err)
 	x.moves(refundID(rest), "sender", 200)
 	late = begin(t, x.s, payoutID(p, 3))

@@ -25,7 +25,7 @@ func TestLateRefunds(t *testing.T) {
 		open(t, s, p)
 		_, err := s.BeginClosing(ctx, p.ID, packet.CloseRecalled)
 		must(t, err)
-		_, err = s.CloseBooks(ctx, p.ID)
+		_, err = s.CloseBooks(ctx, p.ID, "")
 		must(t, err)
 		return refundID(p)
 	}

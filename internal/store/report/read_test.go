@@ -281,7 +281,7 @@ func TestStatementsUseAnIndex(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 	}
-	_, err = s.CloseBooks(ctx, p.ID)
+	_, err = s.CloseBooks(ctx, p.ID, "")
 	must(t, err)
 	pay(t, s, refundID(p))
 	_, err = s.FinishPacket(ctx, p.ID, nil)

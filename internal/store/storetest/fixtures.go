@@ -42,7 +42,7 @@ type Store interface {
 	Fund(ctx context.Context, id string, amounts []money.Fen) (packet.Status, error)
 	RejectPacket(ctx context.Context, id string, f packet.Failure) error
 	BeginClosing(ctx context.Context, id string, reason packet.CloseReason) (packet.Status, error)
-	CloseBooks(ctx context.Context, id string) (money.Fen, error)
+	CloseBooks(ctx context.Context, id string, reason packet.CloseReason) (money.Fen, error)
 	FinishPacket(ctx context.Context, id string, first *packet.FirstAnswer) (bool, error)
 	RecordClaim(ctx context.Context, c packet.Claim) (payout.State, error)
 	BeginSend(ctx context.Context, id string, limits payout.Limits, encode func(payout.Instruction) ([]byte, error)) (payout.SendStart, error)
@@ -317,7 +317,7 @@ func Closed(t testing.TB, s Store, p packet.Packet) {
 	t.Helper()
 	_, err := s.BeginClosing(t.Context(), p.ID, packet.CloseRecalled)
 	Must(t, err)
-	rest, err := s.CloseBooks(t.Context(), p.ID)
+	rest, err := s.CloseBooks(t.Context(), p.ID, "")
 	Must(t, err)
 	if rest > 0 {
 		Pay(t, s, RefundID(p))
@@ -349,7 +349,7 @@ func ManyLives(t testing.TB, s Store) {
 	Pay(t, s, PayoutID(p, 2))
 	_, err := s.BeginClosing(ctx, p.ID, "expired")
 	Must(t, err)
-	_, err = s.CloseBooks(ctx, p.ID)
+	_, err = s.CloseBooks(ctx, p.ID, "")
 	Must(t, err)
 	Pay(t, s, RefundID(p))
 	_, err = s.FinishPacket(ctx, p.ID, nil)
