@@ -97,7 +97,7 @@ func (w *world) judgeNewAttempt(no string) {
 
 // judgeCarriedOut checks the order numbers of a decision that is carried out: a cancel needs what a new
 // number needs, and nobody states that the money of a number has not moved while the provider says that it
-// is in progress.
+// is in progress. One that it has ended since counts as ended: the answer to a send may have said so.
 func (w *world) judgeCarriedOut(r *row) {
 	if r.OpenDecision == payout.DecisionCancel {
 		w.judgeExcluded("cancelled "+r.ID, r.attempts, r.DecidedAt)
@@ -105,6 +105,9 @@ func (w *world) judgeCarriedOut(r *row) {
 	}
 	for _, a := range r.attempts {
 		last := w.bank.answers[a.OrderNo].kind
+		if o := w.bank.orders[a.OrderNo]; o != nil && (o.kind == payout.ObsDeclined || o.kind == payout.ObsReturned) {
+			continue
+		}
 		if w.now().Before(a.QueryUntil) && (last == payout.ObsPending || last == payout.ObsNeedsRecipient) {
 			w.violated("%s was stated not to have moved, and the provider's last answer was %s for %s", r.ID, last, a.OrderNo)
 		}

@@ -200,15 +200,20 @@ func (b *database) blind(r *row, now time.Time) bool {
 }
 
 // stuck reports whether only staff can move a payment: its outcome is open and the provider has
-// forgotten it, or never says more; or money moved under an earlier order number (R5).
+// forgotten it, or never says more; or money moved under an earlier order number (R5). While a send may still land,
+// they wait.
 func (b *database) stuck(id string) bool {
 	r := b.rows[id]
 	if r == nil || !r.Status.Open() || r.Status == payout.StatusPending || b.asked(r) {
 		return false
 	}
-	cur := r.attempts[len(r.attempts)-1]
+	cur, now := r.attempts[len(r.attempts)-1], b.world.now()
+	mayLand := func(a payout.Attempt) bool { return now.Before(a.CurrentSendUntil) || now.Before(a.EarlierSendsUntil) }
+	if slices.ContainsFunc(r.attempts, mayLand) {
+		return false
+	}
 	past := func(a payout.Attempt) bool {
-		return b.world.bank.hopeless(a.OrderNo) && !b.world.now().Before(a.QueryUntil)
+		return b.world.bank.hopeless(a.OrderNo) && !now.Before(a.QueryUntil)
 	}
 	blocked := slices.ContainsFunc(r.attempts, func(a payout.Attempt) bool {
 		return past(a) && a.Consented == "" && (a.Statement == payout.ObsPending || a.Statement == payout.ObsNeedsRecipient)
