@@ -184,9 +184,7 @@ func (a *Packets) ClosePool(ctx context.Context, p packet.Packet, f packet.Facts
 		return f, temporalError(err)
 	}
 	f.Pool = packet.PoolEnded
-	if !closed.Gone && closed.Reason != "" {
-		f.Reason = closed.Reason // Redis may have had a recall when the row got an expiry, or the reverse
-	}
+	f.Reason = closed.Reason // "" if the pool is lost: then the row keeps its own
 	return f, nil
 }
 

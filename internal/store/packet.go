@@ -265,7 +265,7 @@ func (s *Store) BeginClosing(ctx context.Context, id string, reason packet.Close
 // CloseBooks closes a packet's books once (rule R6). The remainder is total - claimed shares. It
 // becomes a pending refund with an outbox row and moves from holding to refunding, and on to the house
 // when the sender has the charge back. RecordClaim refuses from then on. It stores the reason with which
-// the pool was closed, if known: the pool decides it. It returns the remainder, the same at every repeat. Errors:
+// the pool was closed; an empty one leaves the row's. It returns the remainder, the same at every repeat. Errors:
 // ErrMoved when it is not closing, payout.ErrMySQLRestored, ErrUnavailable,
 // also while the lane's fence is shut: then claims may be missing.
 func (s *Store) CloseBooks(ctx context.Context, id string, reason packet.CloseReason) (money.Fen, error) {

@@ -97,7 +97,7 @@ func (w *world) judgeNewAttempt(no string) {
 
 // judgeCarriedOut checks the order numbers of a decision that is carried out: a cancel needs what a new
 // number needs, and nobody states that the money of a number has not moved while the provider says that it
-// is in progress. One that it has ended since counts as ended: the answer to a send may have said so.
+// is in progress. A number that the provider has ended since is excepted: the answer to a send may have said so.
 func (w *world) judgeCarriedOut(r *row) {
 	if r.OpenDecision == payout.DecisionCancel {
 		w.judgeExcluded("cancelled "+r.ID, r.attempts, r.DecidedAt)

@@ -201,7 +201,7 @@ func (b *database) blind(r *row, now time.Time) bool {
 
 // stuck reports whether only staff can move a payment: its outcome is open and the provider has
 // forgotten it, or never says more; or money moved under an earlier order number (R5). While a send may still land,
-// they wait.
+// staff cannot decide.
 func (b *database) stuck(id string) bool {
 	r := b.rows[id]
 	if r == nil || !r.Status.Open() || r.Status == payout.StatusPending || b.asked(r) {
