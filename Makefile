@@ -14,7 +14,7 @@ export HOME := $(shell getent passwd "$$(id -u)" | cut -d: -f6)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help build forget run status stop reset setup test race night often check lint vuln fuzz bench mutants guarantees chaos soak simulate compose
+.PHONY: help build forget run status stop reset setup test night often check lint vuln fuzz bench mutants guarantees chaos soak simulate compose
 
 help: ## Show the targets
 	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9]+):.*## /\1	/' | while IFS=$$'\t' read -r name text; do printf '  %-10s %s\n' "$$name" "$$text"; done
@@ -54,20 +54,21 @@ setup: build
 # than there are processors.
 GOTEST := go test -parallel 4
 # A deadline tells a defect from a slow machine only if it is generous.
-test race: export TEST_PATIENCE ?= 3
+test: export TEST_PATIENCE ?= 3
 
 # Packages are begun in this order, two at a time. e2e waits a lot, beside worker, which does not.
-LONG := ./worker ./console/browser ./api ./internal/store ./internal/store/report ./test/e2e ./cmd/hongbao ./internal/pool
+LONG := ./worker ./console/browser ./test/e2e ./cmd/hongbao
+
+# These share memory between callers, and are tested with the race detector. So is the loss of a process of
+# the worker: each of those tests runs every loop that it has. The rest of ./worker takes too long so.
+RACE := ./api ./internal/pool ./internal/store ./internal/store/report ./console ./activities
 
 # What proves a promise: failpoints, the fault table, the rules about money, a crowd, a kill
 # of each process, four restored stores. What repeats it in greater number is in `night`.
 test: setup ## Pass the tests, on real Redis, MariaDB and Temporal
-	$(GOTEST) -timeout 30m $(LONG) $$(go list ./... | grep -vxF -f <(go list $(LONG); echo hongbao/test/bench))
-
-RACE := ./worker ./api ./internal/pool ./internal/store ./internal/store/report ./console ./activities
-
-race: setup ## Pass the tests of what shares memory, with the race detector
-	$(GOTEST) -race -short -timeout 30m $(RACE)
+	$(GOTEST) -timeout 30m $(LONG) $$(go list ./... | grep -vxF -f <(go list $(LONG) $(RACE); echo hongbao/test/bench))
+	$(GOTEST) -race -timeout 30m $(RACE)
+	$(GOTEST) -race -timeout 30m -run '^TestR3_' ./worker
 
 check: ## Check format and vet
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$unformatted" ] || { echo "gofmt would change:"; echo "$$unformatted"; exit 1; }
@@ -131,6 +132,7 @@ night: export CONSOLE_PICTURES ?= $(CURDIR)/.cache/pictures
 night: setup ## Run everything else, for hours: all tests marked for the night, 50 runs, chaos, soak, fuzz, mutants, simulation, docker-compose.yml
 	@mkdir -p "$(CONSOLE_PICTURES)"
 	$(GOTEST) -count=1 -timeout 120m ./...
+	$(GOTEST) -count=1 -race -timeout 120m ./worker
 	go test -timeout 5m -run '^$$' -bench . -benchtime 1x ./api
 	@$(MAKE) --no-print-directory often simulate chaos soak fuzz mutants compose
 	@$(MAKE) --no-print-directory chaos CHAOS='-provider wechat'

@@ -17,7 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"hongbao/test/night"
 	"hongbao/test/wait"
 )
 
@@ -459,7 +458,6 @@ func jsonEqual(t *testing.T, a, b []byte) bool {
 // TestExportListsInSteps: over many steps every item is there once, in the order of the
 // list, also where many have the same time.
 func TestExportListsInSteps(t *testing.T) {
-	night.Volume(t)
 	t.Parallel()
 	h := newFixture(t, parts{})
 	const n = 2500

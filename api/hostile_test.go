@@ -10,8 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"hongbao/test/night"
 )
 
 // hostileTexts are put wherever a client may write something.
@@ -33,7 +31,6 @@ var hostileValues = []string{
 // path, its parameters, its cursor or its body, the answer is its own fault and
 // never ours.
 func TestBadInputIsReported(t *testing.T) {
-	night.Volume(t)
 	t.Parallel()
 	m := newMatrix(t)
 	for i, second := 0, m.colleague(); i < 2; i++ { // the balance of the app has more than one movement

@@ -11,7 +11,6 @@ import (
 	"hongbao/internal/devstack/stacktest"
 	"hongbao/internal/money"
 	"hongbao/internal/packet"
-	"hongbao/test/night"
 	"hongbao/test/wait"
 )
 
@@ -46,7 +45,6 @@ func (h *fixture) tallyOf(who owner, path string) string {
 // TestTallies: every list of staff says how long it is, with the filters of the list,
 // and what it comes to where it has amounts; of what is too long, that it is.
 func TestTallies(t *testing.T) {
-	night.Volume(t)
 	t.Parallel()
 	dsn := stacktest.MariaDB(t)
 	h := newFixture(t, parts{dsn: dsn})

@@ -16,7 +16,6 @@ import (
 	"hongbao/api"
 	"hongbao/internal/devstack/stacktest"
 	"hongbao/internal/packet"
-	"hongbao/test/night"
 	"hongbao/test/wait"
 )
 
@@ -222,7 +221,6 @@ func flat(p packetBody) packetBody {
 
 // TestFewAmongMany: a status that few of many packets have.
 func TestFewAmongMany(t *testing.T) {
-	night.Volume(t)
 	t.Parallel()
 	h := sharedFixture(t)
 	soldOut := h.open(h.app, with("share_count", "1"))

@@ -20,7 +20,6 @@ import (
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
-	"hongbao/test/night"
 	"hongbao/test/wait"
 )
 
@@ -87,7 +86,6 @@ var faultTable = []struct {
 // TestFaultTable plays every row on the real parts: Redis, MariaDB, Temporal,
 // the API, a worker, and a sandbox provider of its own for each row.
 func TestFaultTable(t *testing.T) {
-	night.Volume(t)
 	t.Parallel()
 	r := newFaultRig(t, patiently)
 	r.work(t, r.provider)

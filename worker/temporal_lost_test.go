@@ -24,7 +24,6 @@ import (
 	"hongbao/internal/staff"
 	"hongbao/internal/store"
 	"hongbao/test/harness"
-	"hongbao/test/night"
 	"hongbao/test/wait"
 	"hongbao/worker"
 	"hongbao/workflows"
@@ -341,7 +340,6 @@ func (o oneRound) UnfinishedPackets(ctx context.Context, status packet.Status, a
 // TestR3_TemporalLostManyPackets: if all runs are lost, one round of the watch starts all of
 // them, not one page.
 func TestR3_TemporalLostManyPackets(t *testing.T) {
-	night.Volume(t)
 	t.Parallel()
 	temporal, namespace := stacktest.FreshTemporal(t)
 	r := newParts(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), temporal.Addr, namespace)

@@ -18,7 +18,6 @@ import (
 	"hongbao/internal/reconcile/watch"
 	"hongbao/internal/relay"
 	"hongbao/test/harness"
-	"hongbao/test/night"
 	"hongbao/test/wait"
 	"hongbao/worker"
 	"hongbao/workflows"
@@ -130,7 +129,6 @@ func TestR11_BacklogIsTheRelays(t *testing.T) {
 // TestR11_GiantBacklogIsNotReadAgain: while the relay makes progress, ten thousand winners and more
 // are not read again in every round.
 func TestR11_GiantBacklogIsNotReadAgain(t *testing.T) {
-	night.Volume(t)
 	t.Parallel()
 	relay := &heldRelay{}
 	server, ns := stacktest.TemporalNamespace(t)

@@ -18,12 +18,3 @@ func Only(t testing.TB, why string) {
 		t.Skipf("runs in `make night` (%s=1): %s", Variable, why)
 	}
 }
-
-// Volume skips a test under -short, as `make race` runs. Such a test proves by many cases, which
-// `make test` runs without the race detector; fewer cases show a race as well.
-func Volume(t testing.TB) {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("many cases: `make test` goes through them without the race detector")
-	}
-}
