@@ -158,7 +158,9 @@ func open(word string) (keys []string) {
 	case "kind":
 		add("charge", "payout", "refund", "honour")
 	case "op":
-		add("charge", "transfer", "refund", "return")
+		for _, op := range payout.StatementOps {
+			add(string(op))
+		}
 	case "bulk":
 		add("would_retry", "retried", "needs_approval", "skipped")
 	case "fair":

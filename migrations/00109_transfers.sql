@@ -2,8 +2,10 @@
 -- to credit; each kind has its two accounts. reference, order number and kind, is unique, so
 -- nothing is recorded twice. Balances are sums, so there is no hot row, except for the balances
 -- of apps: a transfer of one names its app and the available balance afterwards. A credit or
--- debit has no packet; its order number is the id of the movement (m). An error is corrected
--- by another transfer, never by a change.
+-- debit has no packet; its order number is the id of the movement (m). Fees, top-ups and
+-- withdrawals have none either: they come from a line of a provider's statement, and their
+-- order number (f) is derived from it. An error is corrected by another transfer, never by a
+-- change.
 -- Where MySQL writes a binary log, the user that migrates needs
 -- log_bin_trust_function_creators = 1 (or SUPER) to create a trigger.
 -- +goose Up
@@ -19,6 +21,7 @@ CREATE TABLE IF NOT EXISTS transfers (
     created_at DATETIME(3)   NOT NULL,
     app_id     VARBINARY(32) NULL COMMENT 'of the balance that it changes',
     available  BIGINT        NULL COMMENT 'of that balance, afterwards',
+    provider   VARCHAR(32) CHARACTER SET ascii COLLATE ascii_bin NULL COMMENT 'whose account it changes',
     UNIQUE KEY transfers_reference (reference),
     KEY transfers_packet (packet_id, id),
     KEY transfers_created (created_at, id),
@@ -27,7 +30,9 @@ CREATE TABLE IF NOT EXISTS transfers (
     CONSTRAINT transfers_amount CHECK (amount > 0),
     CONSTRAINT transfers_two_sides CHECK (debit <> credit),
     CONSTRAINT transfers_named CHECK (reference = CONCAT(order_no, ':', kind)),
-    CONSTRAINT transfers_owner CHECK (packet_id = IF(kind IN ('credit', 'debit'), '', SUBSTRING(order_no, 2, 20))),
+    CONSTRAINT transfers_owner CHECK (packet_id = IF(kind IN ('credit', 'debit', 'fee', 'fee_returned', 'top_up', 'withdrawal'), '',
+        SUBSTRING(order_no, 2, 20))),
+    CONSTRAINT transfers_at_provider CHECK ((provider IS NOT NULL) = (debit = 'provider' OR credit = 'provider')),
     CONSTRAINT transfers_app_balance CHECK ((app_id IS NOT NULL) = (debit = 'prefunded' OR credit = 'prefunded')
         AND (app_id IS NULL) = (available IS NULL)),
     CONSTRAINT transfers_kind CHECK (CONCAT(kind, ' ', debit, ' ', credit) IN (
@@ -36,7 +41,8 @@ CREATE TABLE IF NOT EXISTS transfers (
         'refund_outside refunding outside', 'honoured house owed', 'voided owed house', 'second_success suspense provider',
         'second_returned provider suspense', 'charge_returned house provider', 'refund_kept refunding house',
         'refund_dropped refunding suspense', 'credit bank prefunded', 'debit prefunded bank', 'reserve prefunded holding',
-        'release refunding prefunded'))
+        'release refunding prefunded', 'fee fees provider', 'fee_returned provider fees', 'top_up provider bank',
+        'withdrawal bank provider'))
 ) ENGINE = InnoDB;
 CREATE TRIGGER IF NOT EXISTS transfers_no_update BEFORE UPDATE ON transfers FOR EACH ROW
     SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'transfers is append-only';

@@ -52,8 +52,8 @@ var sound = []string{
 		observed, code, message,
 		provider_ref, started_at, ask_until, ended_at) VALUES ('` + paidID + `01', '` + paidID +
 		`', 1, 'transfer', 'u', '', 1, 0, 'succeeded', FALSE, TRUE, FALSE, 'ask', '', '', '', '', NOW(), NOW(), NOW())`,
-	`INSERT INTO transfers (packet_id, kind, debit, credit, amount, order_no, reference, created_at) VALUES
-		('` + packetID + `', 'charge', 'provider', 'holding', 100, '` + chargeID + `01', '` + chargeID + `01:charge', NOW())`,
+	`INSERT INTO transfers (packet_id, kind, debit, credit, amount, order_no, reference, created_at, provider) VALUES
+		('` + packetID + `', 'charge', 'provider', 'holding', 100, '` + chargeID + `01', '` + chargeID + `01:charge', NOW(), 'sandbox')`,
 	`INSERT INTO decisions (id, payment_id, kind, reason, decided_by, role, status, approval_id, expires_at, preview_hash, created_at)
 		VALUES ('d', '` + failedID + `', 'cancel', 'r', 'ann', 'finance', 'waiting', 'x', NOW(), REPEAT('h', 32), NOW())`,
 	`INSERT INTO app_balances (app_id, currency, available, reserved, version) VALUES ('a', 'CNY', 1, 1, 0)`,
@@ -100,29 +100,31 @@ var guards = map[string]string{
 		"claimed_count = 1",
 	"packets_counted": "UPDATE packets SET status = 'closing', close_reason = 'expired', books_closed_at = NOW(), remainder = 1, " +
 		"claimed_count = 3",
-	"packets_life":             "UPDATE packets SET expires_at = opens_at",
-	"shares_amount":            "UPDATE shares SET amount = 0",
-	"shares_claimed":           "UPDATE shares SET claimed_at = NULL WHERE share_index = 0",
-	"payments_kind":            "UPDATE payments SET kind = 'x' WHERE kind = 'c'",
-	"payments_amount":          "UPDATE payments SET amount = 0",
-	"payments_known_status":    "UPDATE payments SET status = 'lost' WHERE kind = 'c'",
-	"payments_settled":         "UPDATE payments SET settled_at = NULL",
-	"payments_failed":          "UPDATE payments SET failure_code = NULL",
-	"payments_deciding":        "UPDATE payments SET deciding = 'cancel' WHERE status = 'paid'",
-	"payments_numbered":        "UPDATE payments SET order_no = NULL",
-	"payments_share":           "UPDATE payments SET share_index = -1 WHERE kind = 'p'",
-	"payments_payer":           "UPDATE payments SET status = 'awaiting_payer', settled_at = NULL WHERE kind = 'p'",
-	"payments_closing":         "UPDATE payments SET close_requested_at = created_at",
-	"payments_charge":          "UPDATE payments SET status = 'paid_outside' WHERE kind = 'c'",
-	"attempts_sent":            "UPDATE attempts SET sends = 0",
-	"attempts_booked":          "UPDATE attempts SET ended_at = NULL",
-	"attempts_returned":        "UPDATE attempts SET booked = FALSE, return_booked = TRUE",
-	"attempts_op":              "UPDATE attempts SET op = 'gift'",
-	"attempts_number":          "UPDATE attempts SET payment_id = '" + failedID + "'",
-	"transfers_amount":         insertTransfer("charge", "provider", "holding", "-1", chargeID+"02", chargeID+"02:charge"),
-	"transfers_two_sides":      insertTransfer("charge", "holding", "holding", "1", chargeID+"02", chargeID+"02:charge"),
-	"transfers_kind":           insertTransfer("charge", "holding", "provider", "1", chargeID+"02", chargeID+"02:charge"),
-	"transfers_named":          insertTransfer("charge", "provider", "holding", "1", chargeID+"02", chargeID+"03:charge"),
+	"packets_life":          "UPDATE packets SET expires_at = opens_at",
+	"shares_amount":         "UPDATE shares SET amount = 0",
+	"shares_claimed":        "UPDATE shares SET claimed_at = NULL WHERE share_index = 0",
+	"payments_kind":         "UPDATE payments SET kind = 'x' WHERE kind = 'c'",
+	"payments_amount":       "UPDATE payments SET amount = 0",
+	"payments_known_status": "UPDATE payments SET status = 'lost' WHERE kind = 'c'",
+	"payments_settled":      "UPDATE payments SET settled_at = NULL",
+	"payments_failed":       "UPDATE payments SET failure_code = NULL",
+	"payments_deciding":     "UPDATE payments SET deciding = 'cancel' WHERE status = 'paid'",
+	"payments_numbered":     "UPDATE payments SET order_no = NULL",
+	"payments_share":        "UPDATE payments SET share_index = -1 WHERE kind = 'p'",
+	"payments_payer":        "UPDATE payments SET status = 'awaiting_payer', settled_at = NULL WHERE kind = 'p'",
+	"payments_closing":      "UPDATE payments SET close_requested_at = created_at",
+	"payments_charge":       "UPDATE payments SET status = 'paid_outside' WHERE kind = 'c'",
+	"attempts_sent":         "UPDATE attempts SET sends = 0",
+	"attempts_booked":       "UPDATE attempts SET ended_at = NULL",
+	"attempts_returned":     "UPDATE attempts SET booked = FALSE, return_booked = TRUE",
+	"attempts_op":           "UPDATE attempts SET op = 'gift'",
+	"attempts_number":       "UPDATE attempts SET payment_id = '" + failedID + "'",
+	"transfers_amount":      insertTransfer("charge", "provider", "holding", "-1", chargeID+"02", chargeID+"02:charge"),
+	"transfers_two_sides":   insertTransfer("charge", "holding", "holding", "1", chargeID+"02", chargeID+"02:charge"),
+	"transfers_kind":        insertTransfer("charge", "holding", "provider", "1", chargeID+"02", chargeID+"02:charge"),
+	"transfers_named":       insertTransfer("charge", "provider", "holding", "1", chargeID+"02", chargeID+"03:charge"),
+	"transfers_at_provider": strings.Replace(insertTransfer("claim", "holding", "owed", "1", chargeID, chargeID+":claim"),
+		"NULL)", "'x')", 1),
 	"transfers_app_balance":    insertTransfer("reserve", "prefunded", "holding", "1", chargeID, chargeID+":reserve"),
 	"app_balances_available":   "UPDATE app_balances SET available = -1",
 	"app_balances_reserved":    "UPDATE app_balances SET reserved = -1",
@@ -172,8 +174,9 @@ var guards = map[string]string{
 }
 
 func insertTransfer(kind, debit, credit, amount, orderNo, reference string) string {
-	return "INSERT INTO transfers (packet_id, kind, debit, credit, amount, order_no, reference, created_at) VALUES ('" +
-		strings.Join([]string{packetID, kind, debit, credit}, "', '") + "', " + amount + ", '" + orderNo + "', '" + reference + "', NOW())"
+	return "INSERT INTO transfers (packet_id, kind, debit, credit, amount, order_no, reference, created_at, provider) VALUES ('" +
+		strings.Join([]string{packetID, kind, debit, credit}, "', '") + "', " + amount + ", '" + orderNo + "', '" + reference + "', NOW(), " +
+		"IF('provider' IN ('" + debit + "', '" + credit + "'), 'sandbox', NULL))"
 }
 
 // TestR12_TablesRefuse: the database refuses invalid rows, whatever writes them.

@@ -21,13 +21,13 @@ type Balances struct {
 	Entries  int64            `json:"entries" minimum:"0" doc:"Sum of the ledger entries."`
 	Sound    bool             `json:"sound" doc:"true: all balances add up to 0, and holding, owed and refunding are not negative."`
 	Accounts []AccountBalance `json:"accounts" nullable:"false" doc:"Every account."`
-	Apps     []AppBalances    `json:"apps" nullable:"false" doc:"The balances by app; their sums are accounts."`
+	Apps     []AppBalances    `json:"apps" nullable:"false" doc:"The balances by app; their sums are accounts, without fees, top-ups and withdrawals, which belong to no app."`
 	Items    []AppBalance     `json:"items" nullable:"false" doc:"Now, at any moment of the query: what each app has paid in and not spent; zeros for an app without movements."`
 }
 
 // AccountBalance is the balance of one account.
 type AccountBalance struct {
-	Account  string    `json:"account" enum:"provider,holding,owed,refunding,outside,suspense,house,prefunded,bank" doc:"provider: held by the provider, negative for our money. holding: in packets, not claimed. owed: claimed, not paid. refunding: being refunded to senders. outside: paid by other means. suspense: moved twice. house: our own money. prefunded: paid in by apps and not in packets. bank: our bank account, negative for our money."`
+	Account  string    `json:"account" enum:"provider,holding,owed,refunding,outside,suspense,house,fees,prefunded,bank" doc:"provider: held by the provider, negative for our money. holding: in packets, not claimed. owed: claimed, not paid. refunding: being refunded to senders. outside: paid by other means. suspense: moved twice. house: our own money. fees: kept by providers for their service, negative. prefunded: paid in by apps and not in packets. bank: our bank account, negative for our money."`
 	Balance  money.Fen `json:"balance" doc:"Credits minus debits; a negative value is a debit balance." fen:"net"`
 	Payments *int64    `json:"payments" doc:"How many payments the balance of owed or refunding consists of; null for other accounts."`
 }
@@ -67,13 +67,13 @@ type Close struct {
 	CloseSummary
 	Accounts  []AccountDay  `json:"accounts" nullable:"false" doc:"Every account: opening - debits + credits = closing."`
 	Movements []KindSum     `json:"movements" nullable:"false" doc:"Ledger entries of the day by kind, including kinds without entries."`
-	Apps      []AppDay      `json:"apps" nullable:"false" doc:"The figures by app."`
+	Apps      []AppDay      `json:"apps" nullable:"false" doc:"The figures by app. Fees, top-ups and withdrawals belong to no app."`
 	Statement *StatementTie `json:"statement" doc:"The statement match of the day; null before it."`
 }
 
 // AccountDay is a day of one account.
 type AccountDay struct {
-	Account  string    `json:"account" enum:"provider,holding,owed,refunding,outside,suspense,house,prefunded,bank" doc:"The account, as in balances."`
+	Account  string    `json:"account" enum:"provider,holding,owed,refunding,outside,suspense,house,fees,prefunded,bank" doc:"The account, as in balances."`
 	Opening  money.Fen `json:"opening" doc:"The balance at the beginning of the day." fen:"net"`
 	Debits   money.Fen `json:"debits" doc:"Debits of the day." fen:"sum"`
 	Credits  money.Fen `json:"credits" doc:"Credits of the day." fen:"sum"`
@@ -112,7 +112,7 @@ type StatementTie struct {
 
 // TieOp is one operation on both sides of a day.
 type TieOp struct {
-	Op        string  `json:"op" doc:"The provider's operation: charge, transfer, refund, return." example:"transfer"`
+	Op        string  `json:"op" doc:"The provider's operation: charge, transfer, refund, return; fee, fee_returned, top_up, withdrawal." example:"transfer"`
 	Ours      Sums    `json:"ours" doc:"Recorded on the day."`
 	Theirs    Sums    `json:"theirs" doc:"In the statement of the day."`
 	Explained NetSums `json:"explained" doc:"theirs minus ours, as explained by the single differences."`

@@ -46,7 +46,7 @@ type Reconciliation struct {
 
 // OpSums are the sums of both sides for one operation.
 type OpSums struct {
-	Op       string `json:"op" enum:"charge,transfer,refund,return" doc:"The provider's operation."`
+	Op       string `json:"op" enum:"charge,transfer,refund,return,fee,fee_returned,top_up,withdrawal" doc:"The provider's operation."`
 	Provider Sums   `json:"provider" doc:"The sums of the statement."`
 	Books    Sums   `json:"books" doc:"The sums of our records, for the same movements and for those missing in the statement."`
 }

@@ -141,6 +141,7 @@ func TestClosesTieToTheProvider(t *testing.T) {
 	r.recall(t, rest.ID)
 	r.awaitRefund(t, rest.ID, 0, payout.StatusPaid)
 	r.spoil(t, `{"op":"query","kind":"error_before","rate":1,"account_prefix":"late"}`)
+	r.call(t, http.MethodPost, "/_movements", rawJSON(`{"op":"fee","amount":7}`), nil)
 	late := won(p, "late~lost_reply")
 	lateNo := payout.OrderNo(payout.ID(payout.KindPayout, p.ID, late.ShareIndex), 1)
 	midnight := d.lineOf(t, lateNo).Truncate(time.Second).Add(time.Second)
@@ -171,22 +172,23 @@ func TestClosesTieToTheProvider(t *testing.T) {
 		op.Differ != fen(1, late.Amount) {
 		t.Errorf("transfers: %+v", op)
 	}
-	if diff := c.Match.Differences; len(diff) != 1 || diff[0].Kind != staff.DifferBookedLater || diff[0].OrderNo != lateNo ||
-		diff[0].Theirs != late.Amount {
+	if diff := c.Match.Differences; len(diff) != 2 || diff[0].Kind != staff.DifferBookedLater || diff[0].Op != payout.OpFee ||
+		diff[0].Theirs != 7 || diff[1].Kind != staff.DifferBookedLater || diff[1].OrderNo != lateNo || diff[1].Theirs != late.Amount {
 		t.Errorf("%+v", diff)
 	}
 	before := must(json.Marshal(c))(t)
 
 	r.off.Store(int64(25 * time.Hour))
 	second := r.closedDay(t, d, first.Add(1))
-	wantMovements(t, second, map[payout.TransferKind]staff.Sum{payout.PostPaid: fen(3, owed)})
-	if diff := second.Match.Differences; len(diff) != 1 || diff[0].Kind != staff.DifferMovedEarlier || diff[0].OrderNo != lateNo ||
-		diff[0].Ours != late.Amount {
+	wantMovements(t, second, map[payout.TransferKind]staff.Sum{payout.PostPaid: fen(3, owed), payout.PostFee: fen(1, 7)})
+	if diff := second.Match.Differences; len(diff) != 2 || diff[0].Kind != staff.DifferMovedEarlier || diff[0].Op != payout.OpFee ||
+		diff[0].Ours != 7 || diff[1].Kind != staff.DifferMovedEarlier || diff[1].OrderNo != lateNo || diff[1].Ours != late.Amount {
 		t.Errorf("%+v", diff)
 	}
 	for _, a := range payout.Accounts {
-		if got := second.Closing.Balance(a); got.Amount != 0 {
-			t.Errorf("%s: %+v, and everything has ended", a, got)
+		want := map[payout.Account]money.Fen{payout.AccountFees: -7, payout.AccountProvider: 7}[a]
+		if got := second.Closing.Balance(a); got.Amount != want {
+			t.Errorf("%s: %+v, want %d: everything has ended, and the fee was kept", a, got, want)
 		}
 	}
 	again, err := r.reports().DayClose(t.Context(), "sandbox", first, d.Zone())

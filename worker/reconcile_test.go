@@ -213,8 +213,8 @@ func TestReconcileEveryBreak(t *testing.T) {
 	r.money(t, payout.OpTransfer, "NotOurs4711", "stranger", 77)
 	r.money(t, payout.OpTransfer, payout.OrderNo(payout.ID(payout.KindPayout, p.ID, 99), 1), "stranger", 78)
 	silent := payout.OrderNo(payout.ID(payout.KindPayout, p.ID, 0), 7)
-	exec(t, db, 1, `INSERT INTO transfers (packet_id, kind, debit, credit, amount, order_no, reference, created_at)
-		SELECT packet_id, 'paid', 'owed', 'provider', 5, ?, ?, UTC_TIMESTAMP(3) - INTERVAL 2 MINUTE FROM payments WHERE id = ?`,
+	exec(t, db, 1, `INSERT INTO transfers (packet_id, kind, debit, credit, amount, order_no, reference, created_at, provider)
+		SELECT packet_id, 'paid', 'owed', 'provider', 5, ?, ?, UTC_TIMESTAMP(3) - INTERVAL 2 MINUTE, provider FROM payments WHERE id = ?`,
 		silent, silent+":paid", claims["fine"])
 
 	second := r.reconcileDay(t, today())

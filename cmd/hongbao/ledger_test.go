@@ -33,8 +33,9 @@ func TestLedgerVerify(t *testing.T) {
 	defer func() { _ = db.Close() }()
 	// A posting that belongs to nothing: neither its packet nor its payment is there.
 	const id = "0123456789abcdefghij"
-	if _, err := db.ExecContext(t.Context(), `INSERT INTO transfers (packet_id, kind, debit, credit, amount, order_no, reference, created_at)
-		VALUES (?, 'paid', 'owed', 'provider', 5, ?, ?, NOW(3))`, id, "p"+id+"000001", "p"+id+"000001:paid"); err != nil {
+	if _, err := db.ExecContext(t.Context(), `INSERT INTO transfers (packet_id, kind, debit, credit, amount, order_no, reference, created_at,
+		provider)
+		VALUES (?, 'paid', 'owed', 'provider', 5, ?, ?, NOW(3), 'sandbox')`, id, "p"+id+"000001", "p"+id+"000001:paid"); err != nil {
 		t.Fatal(err)
 	}
 	code, out := run("ledger", "verify")

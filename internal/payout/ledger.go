@@ -3,7 +3,7 @@ package payout
 import "hongbao/internal/money"
 
 // Account of the ledger. Holding, owed, refunding, outside and suspense are kept per packet,
-// provider per provider, prefunded per app, bank and house once (rule R12).
+// provider and fees per provider, prefunded per app, bank and house once (rule R12).
 type Account string
 
 // The accounts.
@@ -15,6 +15,8 @@ const (
 	AccountOutside   Account = "outside"
 	AccountSuspense  Account = "suspense"
 	AccountHouse     Account = "house"
+	// AccountFees is what a provider has kept for its service; below zero: our expense.
+	AccountFees Account = "fees"
 	// AccountPrefunded is the money that an app has paid in and that is not in a packet.
 	AccountPrefunded Account = "prefunded"
 	// AccountBank is our bank account, over which apps pay in and are paid out.
@@ -23,7 +25,7 @@ const (
 
 // Accounts lists every account.
 var Accounts = []Account{AccountProvider, AccountHolding, AccountOwed, AccountRefunding, AccountOutside, AccountSuspense, AccountHouse,
-	AccountPrefunded, AccountBank}
+	AccountFees, AccountPrefunded, AccountBank}
 
 // TransferKind names why money moved between two accounts.
 type TransferKind string
@@ -61,6 +63,15 @@ const (
 	PostReserve TransferKind = "reserve"
 	// PostRelease: money of a packet goes back to its app's balance. It is the refund of a merchant's packet.
 	PostRelease TransferKind = "release"
+	// PostFee: the provider has kept a fee. This kind and the next three are those of a statement's
+	// lines without an order (Op.Own).
+	PostFee TransferKind = "fee"
+	// PostFeeReturned: the provider has given a fee back, as after a refund.
+	PostFeeReturned TransferKind = "fee_returned"
+	// PostTopUp: money of our bank account is with the provider.
+	PostTopUp TransferKind = "top_up"
+	// PostWithdrawal: money of the provider is on our bank account.
+	PostWithdrawal TransferKind = "withdrawal"
 )
 
 // transferAccounts are the debited and the credited account of each kind.
@@ -86,13 +97,17 @@ var transferAccounts = map[TransferKind][2]Account{
 	PostDebit:             {AccountPrefunded, AccountBank},
 	PostReserve:           {AccountPrefunded, AccountHolding},
 	PostRelease:           {AccountRefunding, AccountPrefunded},
+	PostFee:               {AccountFees, AccountProvider},
+	PostFeeReturned:       {AccountProvider, AccountFees},
+	PostTopUp:             {AccountProvider, AccountBank},
+	PostWithdrawal:        {AccountBank, AccountProvider},
 }
 
 // TransferKinds lists every kind, in the order of a packet's life.
 var TransferKinds = []TransferKind{PostCharge, PostClaim, PostPaid, PostReturned, PostPaidOutside, PostCancel, PostClose, PostRefunded,
 	PostRefundReturned,
 	PostRefundPaidOutside, PostHonoured, PostVoided, PostSecondSuccess, PostSecondReturned, PostChargeReturned, PostRefundKept,
-	PostRefundDropped, PostCredit, PostDebit, PostReserve, PostRelease}
+	PostRefundDropped, PostCredit, PostDebit, PostReserve, PostRelease, PostFee, PostFeeReturned, PostTopUp, PostWithdrawal}
 
 // Accounts returns the debited and the credited account of the kind.
 func (k TransferKind) Accounts() (debit, credit Account) {
@@ -107,6 +122,8 @@ func (k TransferKind) Op(of Kind) Op {
 		return OpOf(of)
 	case PostReturned, PostRefundReturned, PostSecondReturned, PostChargeReturned:
 		return OpReturn
+	case PostFee, PostFeeReturned, PostTopUp, PostWithdrawal:
+		return Op(k)
 	}
 	return ""
 }
@@ -117,11 +134,13 @@ var NeverNegative = []Account{AccountHolding, AccountOwed, AccountRefunding}
 // Transfer is one append-only entry of the ledger. Its reference, order number and kind, is unique,
 // so that it is recorded once.
 type Transfer struct {
-	Kind    TransferKind
-	Debit   Account // the account that the money leaves
-	Credit  Account // the account that receives it
-	Amount  money.Fen
-	OrderNo string // the payment id where no order number is involved; of a credit or debit the movement's id
+	Kind   TransferKind
+	Debit  Account // the account that the money leaves
+	Credit Account // the account that receives it
+	Amount money.Fen
+	// OrderNo is the payment id where no order number is involved, the movement's id of a credit or
+	// debit, and OwnID of what belongs to no order.
+	OrderNo string
 }
 
 // NewTransfer returns a transfer of a kind.
@@ -129,6 +148,9 @@ func NewTransfer(kind TransferKind, orderNo string, amount money.Fen) Transfer {
 	a := transferAccounts[kind]
 	return Transfer{Kind: kind, Debit: a[0], Credit: a[1], Amount: amount, OrderNo: orderNo}
 }
+
+// AtProvider reports whether the transfer changes what a provider holds.
+func (p Transfer) AtProvider() bool { return p.Debit == AccountProvider || p.Credit == AccountProvider }
 
 // Reference returns the unique key of the transfer.
 func (p Transfer) Reference() string { return p.OrderNo + ":" + string(p.Kind) }

@@ -1,8 +1,10 @@
 package payout
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"hongbao/internal/money"
@@ -11,6 +13,41 @@ import (
 // OpReturn is how a statement lists money that moved and was returned (退票): under the order number
 // it had moved under.
 const OpReturn Op = "return"
+
+// How a statement lists money that moves at a provider without an order of ours. The ledger has
+// these movements from there, under OwnID.
+const (
+	OpFee         Op = "fee"          // kept by the provider for its service
+	OpFeeReturned Op = "fee_returned" // a fee that the provider has given back
+	OpTopUp       Op = "top_up"       // from our bank account to the provider
+	OpWithdrawal  Op = "withdrawal"   // from the provider to our bank account
+)
+
+// StatementOps lists the operations of a statement.
+var StatementOps = []Op{OpCharge, OpTransfer, OpRefund, OpReturn, OpFee, OpFeeReturned, OpTopUp, OpWithdrawal}
+
+// Own reports whether a movement of the operation belongs to no order.
+func (o Op) Own() bool {
+	return o == OpFee || o == OpFeeReturned || o == OpTopUp || o == OpWithdrawal
+}
+
+// kindOwn begins the ids of movements without an order.
+const kindOwn = "f"
+
+// OwnID derives the id of a movement without an order from the provider's reference of its line: a
+// letter and 120 bits of a SHA-256 as base32 digits, as wide as a payment id. A line that is read
+// again has the same id.
+func OwnID(provider, ref string) string {
+	sum := sha256.Sum256([]byte(provider + " " + ref))
+	id := []byte(kindOwn)
+	for _, b := range sum[:IDLen-len(kindOwn)] {
+		id = append(id, digits[b&31])
+	}
+	return string(id)
+}
+
+// IsOwnID reports whether an order number is the id of a movement without an order.
+func IsOwnID(no string) bool { return len(no) == IDLen && strings.HasPrefix(no, kindOwn) }
 
 // ErrBadDay is wrapped by errors about texts that are not a calendar day.
 var ErrBadDay = errors.New("not a day, YYYY-MM-DD")
@@ -57,8 +94,8 @@ func (d Day) Span(zone *time.Location) (from, to time.Time) {
 // StatementLine is one movement of money in a provider's statement.
 type StatementLine struct {
 	Ref     string // the provider's id of the line, the same at every read
-	Op      Op     // charge, transfer, refund, or return
-	OrderNo string
+	Op      Op     // one of StatementOps
+	OrderNo string // of a movement without an order OwnID, whatever the adapter says
 	Account string // "": the statement does not say
 	Amount  money.Fen
 	At      time.Time

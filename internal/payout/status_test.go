@@ -184,6 +184,8 @@ func TestR12_PostingsAsDesigned(t *testing.T) {
 		"refund_dropped":  {"refunding", "suspense"},
 		"credit":          {"bank", "prefunded"}, "debit": {"prefunded", "bank"},
 		"reserve": {"prefunded", "holding"}, "release": {"refunding", "prefunded"},
+		"fee": {"fees", "provider"}, "fee_returned": {"provider", "fees"}, // from a statement, as the next two
+		"top_up": {"provider", "bank"}, "withdrawal": {"bank", "provider"},
 		"refund_kept": {"refunding", "house"}, // added: of a packet whose charge was returned
 	}
 	if len(transferAccounts) != len(want) {

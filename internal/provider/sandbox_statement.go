@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -91,7 +92,8 @@ func (v statementAnswer) page(day payout.Day, after uint64, zone *time.Location)
 		switch {
 		case item.Seq <= after:
 			return out, fmt.Errorf("%w: line %d after line %d", errStatement, item.Seq, after)
-		case item.OrderNo == "" || item.Account == "" || item.Amount < 1 || item.Amount.Check() != nil || !statementOp(item.Op):
+		case item.Amount < 1 || item.Amount.Check() != nil || !slices.Contains(payout.StatementOps, item.Op),
+			!item.Op.Own() && (item.OrderNo == "" || item.Account == ""):
 			return out, fmt.Errorf("%w: line %d", errStatement, item.Seq)
 		case item.At.Before(last) || !item.At.Before(to):
 			return out, fmt.Errorf("%w: line %d is dated %s", errStatement, item.Seq, item.At.Format(time.RFC3339Nano))
@@ -108,12 +110,4 @@ func (v statementAnswer) page(day payout.Day, after uint64, zone *time.Location)
 		out.Next = out.Last
 	}
 	return out, nil
-}
-
-func statementOp(op payout.Op) bool {
-	switch op {
-	case payout.OpCharge, payout.OpTransfer, payout.OpRefund, payout.OpReturn:
-		return true
-	}
-	return false
 }

@@ -99,9 +99,11 @@ func TestStatementIsReadStrictly(t *testing.T) {
 		body   string
 		lines  int // -1: an error
 	}{
-		"nothing moved":        {200, page(), 0},
-		"two lines":            {200, page(line(8, noon), line(9, noon)), 2},
-		"unknown members":      {200, `{"new":1,` + spoil(`"seq"`, `"fee":0,"seq"`)[1:], 1},
+		"nothing moved":   {200, page(), 0},
+		"two lines":       {200, page(line(8, noon), line(9, noon)), 2},
+		"unknown members": {200, `{"new":1,` + spoil(`"seq"`, `"fee":0,"seq"`)[1:], 1},
+		"a fee of no order": {200, page(strings.NewReplacer("transfer", "fee", `"order_no":"n"`, `"order_no":""`,
+			`"account":"a"`, `"account":""`).Replace(line(8, noon))), 1},
 		"goes on":              {200, strings.Replace(page(line(8, noon)), "null", "8", 1), 1},
 		"an error":             {500, page(), -1},
 		"no JSON":              {200, "<html>", -1},

@@ -30,6 +30,21 @@ type LineVerdict struct {
 	Query bool
 	// Booked is the amount in the ledger for this line.
 	Booked money.Fen
+	// Post: the line belongs to no order, and its transfer is to be posted.
+	Post bool
+}
+
+// CompareOwn compares a line without an order with the amount that the ledger has for it; 0: none
+// yet. The statement is where such a movement is known from, so it is posted as the line says.
+func CompareOwn(l payout.StatementLine, booked money.Fen) LineVerdict {
+	switch booked {
+	case 0:
+		return LineVerdict{Booked: l.Amount, Post: true}
+	case l.Amount:
+		return LineVerdict{Booked: booked}
+	}
+	return LineVerdict{Booked: booked, Breaks: []payout.Break{{Kind: payout.BreakAmountDiffers, OrderNo: l.OrderNo,
+		Detail: fmt.Sprintf("%s %s: statement says %d fen, booked are %d", l.Op, l.Ref, l.Amount, booked)}}}
 }
 
 // CompareLine compares a line of a provider's statement with the ledger. before are the earlier

@@ -14,7 +14,7 @@ import (
 
 // TotalsKey groups the transfers of one sum.
 type TotalsKey struct {
-	App     string // the app of the packets
+	App     string // the app of the packets; "": of movements without an order
 	Kind    payout.TransferKind
 	Payment payout.Kind // kind of the payments that the transfers belong to
 }
@@ -92,11 +92,13 @@ func (t Totals) OfApp(app string) Totals {
 	return out
 }
 
-// Apps lists the apps with transfers, sorted.
+// Apps lists the apps with transfers, sorted. Movements without an order belong to no app.
 func (t Totals) Apps() []string {
 	var apps []string
 	for key := range t {
-		apps = append(apps, key.App)
+		if key.App != "" {
+			apps = append(apps, key.App)
+		}
 	}
 	slices.Sort(apps)
 	return slices.Compact(apps)

@@ -101,7 +101,7 @@ type StatementMatch struct {
 	Unexplained int64                       `json:"unexplained"` // differences that need a break and have none
 }
 
-// NewStatementMatch returns an empty match.
+// NewStatementMatch returns an empty match, with the operations of orders.
 func NewStatementMatch(provider string, day payout.Day) *StatementMatch {
 	t := &StatementMatch{Provider: provider, Day: day, Entries: map[payout.TransferKind]Sum{}}
 	for _, op := range []payout.Op{payout.OpCharge, payout.OpTransfer, payout.OpRefund, payout.OpReturn} {
@@ -166,6 +166,9 @@ func (t *StatementMatch) AddDifference(d Difference) {
 
 // Sort orders the differences by time, so that equal matches encode to equal bytes.
 func (t *StatementMatch) Sort() {
+	slices.SortStableFunc(t.Ops, func(a, b MatchOp) int {
+		return cmp.Compare(slices.Index(payout.StatementOps, a.Op), slices.Index(payout.StatementOps, b.Op))
+	})
 	slices.SortFunc(t.Differences, func(a, b Difference) int {
 		return cmp.Or(a.at().Compare(b.at()), cmp.Compare(a.OrderNo, b.OrderNo), cmp.Compare(a.Op, b.Op), cmp.Compare(a.Kind, b.Kind))
 	})

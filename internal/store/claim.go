@@ -231,7 +231,7 @@ func (tx tx) bookClaim(p payout.Payment) error {
 	if err := tx.insertPayment(p); err != nil {
 		return err
 	}
-	return tx.post(p.PacketID, payout.NewTransfer(payout.PostClaim, p.ID, p.Amount))
+	return tx.post(p.PacketID, "", payout.NewTransfer(payout.PostClaim, p.ID, p.Amount))
 }
 
 // claimError maps the unique key of one share a user to ErrConflict.

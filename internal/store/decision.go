@@ -170,7 +170,7 @@ func (tx tx) carryOut(row mysql.PaymentRow, p *payout.Payment, attempts []payout
 		return err
 	}
 	for _, post := range effect.Transfers {
-		if err := tx.post(p.PacketID, post); err != nil {
+		if err := tx.post(p.PacketID, p.Provider, post); err != nil {
 			return err
 		}
 	}
@@ -276,7 +276,7 @@ func (s *Store) CarryOut(ctx context.Context, id string) (payout.State, error) {
 			return err
 		}
 		for _, post := range effect.Transfers {
-			if err := tx.post(p.PacketID, post); err != nil {
+			if err := tx.post(p.PacketID, p.Provider, post); err != nil {
 				return err
 			}
 		}

@@ -9,10 +9,15 @@ import (
 	"hongbao/internal/store/mysql"
 )
 
-// post appends one transfer. The unique reference refuses a duplicate.
-func (tx tx) post(packetID string, p payout.Transfer) error {
-	return tx.Create(&mysql.TransferRow{PacketID: packetID, Kind: string(p.Kind), Debit: string(p.Debit), Credit: string(p.Credit),
-		Amount: int64(p.Amount), OrderNo: p.OrderNo, Reference: p.Reference(), CreatedAt: tx.now}).Error
+// post appends one transfer; provider names whose account it changes, if it changes one. The unique
+// reference refuses a duplicate.
+func (tx tx) post(packetID, provider string, p payout.Transfer) error {
+	row := mysql.TransferRow{PacketID: packetID, Kind: string(p.Kind), Debit: string(p.Debit), Credit: string(p.Credit),
+		Amount: int64(p.Amount), OrderNo: p.OrderNo, Reference: p.Reference(), CreatedAt: tx.now}
+	if p.AtProvider() {
+		row.Provider = &provider
+	}
+	return tx.Create(&row).Error
 }
 
 // argLen is the longest argument of an event, in characters, as of a reason.

@@ -80,7 +80,7 @@ func TestR12_LedgerRefuses(t *testing.T) {
 	post := func(change func(*payout.Transfer)) error {
 		q := p
 		change(&q)
-		return s.inTx(t.Context(), failpoint.Administration, func(tx tx) error { return tx.post(id, q) })
+		return s.inTx(t.Context(), failpoint.Administration, func(tx tx) error { return tx.post(id, provider, q) })
 	}
 	must(t, post(func(*payout.Transfer) {}))
 	wantErr(t, post(func(*payout.Transfer) {}), gorm.ErrDuplicatedKey)

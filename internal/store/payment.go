@@ -333,7 +333,7 @@ func (tx tx) writeSettlement(row mysql.PaymentRow, set payout.Settlement) error 
 		return err
 	}
 	for _, post := range set.Transfers {
-		if err := tx.post(row.PacketID, post); err != nil {
+		if err := tx.post(row.PacketID, row.Provider, post); err != nil {
 			return err
 		}
 	}

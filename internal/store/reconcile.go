@@ -142,11 +142,16 @@ func (s *Store) CompareLines(ctx context.Context, r staff.Reconciliation, after 
 	return rows[len(rows)-1].ID, nil
 }
 
-// writeJudged stores verdicts and breaks. Matching lines, nearly all, take one statement. again:
+// writeJudged stores verdicts and breaks, and posts movements without an order. Matching lines, nearly all, take one statement. again:
 // this run compared them before.
 func (tx tx) writeJudged(r staff.Reconciliation, both orders, all []judged, again bool) error {
 	var agree []int64
 	for _, j := range all {
+		if j.verdict.Post {
+			if err := tx.post("", r.Provider, ownTransfer(j.line.line())); err != nil {
+				return err
+			}
+		}
 		verdict := j.text()
 		if was := j.line.Verdict; again && verdict == verdictMatched && (was == verdictQueried || was == verdictRepaired) {
 			verdict = verdictRepaired
@@ -188,7 +193,8 @@ func (s *Store) ComparePostings(ctx context.Context, r staff.Reconciliation, zon
 	}
 	var posts []mysql.TransferRow
 	err := s.read(ctx).Raw(`SELECT * FROM transfers FORCE INDEX (transfers_created) WHERE created_at >= ? AND created_at < ?
-		AND (created_at > ? OR id > ?) ORDER BY created_at, id LIMIT ?`, after.At, to, after.At, after.ID, limit).Scan(&posts).Error
+		AND (created_at > ? OR id > ?) AND provider = ? ORDER BY created_at, id LIMIT ?`, after.At, to, after.At, after.ID, r.Provider,
+		limit).Scan(&posts).Error
 	if err != nil || len(posts) == 0 {
 		return page, mysql.Classify(err)
 	}
@@ -209,10 +215,7 @@ func (s *Store) ComparePostings(ctx context.Context, r staff.Reconciliation, zon
 	}
 	var found []finding
 	for _, row := range posts {
-		p, ours := both.movement(row, r.Provider)
-		if !ours {
-			continue
-		}
+		p := both.movement(row)
 		var lines []payout.StatementLine
 		for _, l := range both.lines[row.OrderNo] {
 			lines = append(lines, l.line())
@@ -239,19 +242,17 @@ func (s *Store) ComparePostings(ctx context.Context, r staff.Reconciliation, zon
 	})
 }
 
-// movement returns a transfer with its payment, and whether it is of the provider. Without a payment
-// row the order number decides.
-func (o orders) movement(row mysql.TransferRow, provider string) (staff.BookedMovement, bool) {
+// movement returns a transfer with its payment. Without a payment row the order number says its kind.
+func (o orders) movement(row mysql.TransferRow) staff.BookedMovement {
 	p := staff.BookedMovement{At: row.CreatedAt.UTC(), Transfer: payout.Transfer{Kind: payout.TransferKind(row.Kind),
 		Debit:  payout.Account(row.Debit),
 		Credit: payout.Account(row.Credit), Amount: money.Fen(row.Amount), OrderNo: row.OrderNo}}
 	if b := o.booked[row.OrderNo]; b != nil {
 		p.Payment, p.FirstSent = b.Payment, b.Attempt.StartedAt
-		return p, b.Payment.Provider == provider
+		return p
 	}
-	parts, err := payout.Parse(row.OrderNo)
-	p.Payment.Kind = parts.Kind
-	return p, err == nil
+	p.Payment.Kind = payout.Kind(row.OrderNo[0])
+	return p
 }
 
 // readDays returns up to when each day of a provider's statement was read, for 100 days up to last:

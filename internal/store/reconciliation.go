@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"hongbao/internal/failpoint"
@@ -189,6 +190,9 @@ func (tx tx) lineSums(r mysql.ReconciliationRow) ([]staff.OpSum, lineCounts, err
 			counts.repaired += row.N
 		case verdictInFlight, verdictQueried:
 			counts.inFlight += row.N
+		}
+		if payout.Op(row.Op).Own() && !slices.ContainsFunc(sums, func(s staff.OpSum) bool { return s.Op == payout.Op(row.Op) }) {
+			sums = append(sums, staff.OpSum{Op: payout.Op(row.Op)})
 		}
 		for i := range sums {
 			if one := &sums[i]; one.Op == payout.Op(row.Op) {

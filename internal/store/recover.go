@@ -171,7 +171,7 @@ func (s *Store) RecoverCancel(ctx context.Context, id string) (refund string, er
 		if err := tx.casPayment(row, p); err != nil {
 			return err
 		}
-		if err := tx.post(p.PacketID, payout.NewTransfer(payout.PostCancel, p.ID, p.Amount)); err != nil {
+		if err := tx.post(p.PacketID, "", payout.NewTransfer(payout.PostCancel, p.ID, p.Amount)); err != nil {
 			return err
 		}
 		if err := tx.refundOfCancel(p); err != nil {

@@ -20,7 +20,7 @@ func (tx tx) payRemainder(row mysql.PacketRow, remainder money.Fen) error {
 
 func (tx tx) createRemainderRefund(row mysql.PacketRow, amount money.Fen) error {
 	id := payout.ID(payout.KindRefund, row.ID, 0)
-	if err := tx.post(row.ID, payout.NewTransfer(payout.PostClose, id, amount)); err != nil {
+	if err := tx.post(row.ID, "", payout.NewTransfer(payout.PostClose, id, amount)); err != nil {
 		return err
 	}
 	return tx.createRefund(payout.Payment{
@@ -65,7 +65,7 @@ func (tx tx) createRefund(refund payout.Payment) error {
 			return err
 		}
 	}
-	return tx.post(refund.PacketID, payout.NewTransfer(payout.PostRefundKept, refund.ID, refund.Amount))
+	return tx.post(refund.PacketID, "", payout.NewTransfer(payout.PostRefundKept, refund.ID, refund.Amount))
 }
 
 // refundHold returns the derived hold of a refund: the sender has the charge back, or the money of

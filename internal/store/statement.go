@@ -64,6 +64,9 @@ func (s *Store) SaveStatement(ctx context.Context, runID string, by payout.Adapt
 		if i > 0 {
 			text.WriteString(", ")
 		}
+		if l.Op.Own() {
+			l.OrderNo = payout.OwnID(by.Provider, l.Ref)
+		}
 		text.WriteString("(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
 		args = append(args, by.Provider, l.Ref, string(day), mysql.ClipCode(string(l.Op)), mysql.ClipKey(l.OrderNo, 64),
 			mysql.ClipKey(l.Account, 255),
@@ -118,14 +121,18 @@ func (s *Store) SealStatement(ctx context.Context, runID string, by payout.Adapt
 // orders is what MySQL and the statements have of some order numbers.
 type orders struct {
 	booked map[string]*staff.BookedOrder
+	own    map[string]money.Fen // of the ledger, by reference
 	lines  map[string][]lineRow // in order of arrival
 }
 
 // loadOrders reads both sides of some order numbers.
 func (tx tx) loadOrders(provider string, numbers []string) (orders, error) {
-	o := orders{booked: map[string]*staff.BookedOrder{}, lines: map[string][]lineRow{}}
-	var ids, ours []string
+	o := orders{booked: map[string]*staff.BookedOrder{}, own: map[string]money.Fen{}, lines: map[string][]lineRow{}}
+	var ids, ours, own []string
 	for _, no := range numbers {
+		if payout.IsOwnID(no) {
+			own = append(own, no)
+		}
 		if parts, err := payout.Parse(no); err == nil && parts.Attempt > 0 {
 			ids, ours = append(ids, parts.PaymentID), append(ours, no)
 		}
@@ -133,6 +140,15 @@ func (tx tx) loadOrders(provider string, numbers []string) (orders, error) {
 	if len(ours) > 0 {
 		if err := tx.loadBooked(&o, ids, ours); err != nil {
 			return o, err
+		}
+	}
+	if len(own) > 0 {
+		var posts []mysql.TransferRow
+		if err := tx.Where("order_no IN ?", own).Find(&posts).Error; err != nil {
+			return o, err
+		}
+		for _, post := range posts {
+			o.own[post.Reference] = money.Fen(post.Amount)
 		}
 	}
 	if len(numbers) == 0 {
@@ -184,6 +200,11 @@ func (tx tx) loadBooked(o *orders, ids, numbers []string) error {
 	return nil
 }
 
+// ownTransfer is what the ledger has of a movement without an order.
+func ownTransfer(l payout.StatementLine) payout.Transfer {
+	return payout.NewTransfer(payout.TransferKind(l.Op), l.OrderNo, l.Amount)
+}
+
 // judged is a statement line with its verdict.
 type judged struct {
 	line    lineRow
@@ -200,6 +221,9 @@ func (o orders) judge(provider, orderNo string, asOf time.Time) []judged {
 	for _, row := range o.lines[orderNo] {
 		l := row.line()
 		v := staff.CompareLine(provider, l, before, o.booked[orderNo], asOf)
+		if l.Op.Own() {
+			v = staff.CompareOwn(l, o.own[ownTransfer(l).Reference()])
+		}
 		out = append(out, judged{row, v, same})
 		before = append(before, l)
 		for _, b := range v.Breaks {

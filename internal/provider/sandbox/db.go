@@ -103,7 +103,7 @@ func (tx *txn) putOrder(rec *record) error {
 	return tx.put(bucketOrders, []byte(rec.OrderNo), rec)
 }
 
-// move appends a movement of the order's money.
+// move appends a movement of the order's money, or one without an order number.
 func (tx *txn) move(rec *record, op string, nowMS int64) error {
 	b := tx.Bucket(bucketMovements)
 	b.FillPercent = 0.95 // keys only ever grow
@@ -122,6 +122,9 @@ func (tx *txn) move(rec *record, op string, nowMS int64) error {
 	m := movement{Seq: seq, Op: op, OrderNo: rec.OrderNo, Account: rec.Account, Amount: rec.Amount, AtMS: nowMS}
 	if err := tx.put(bucketMovements, bigEndian(seq), m); err != nil {
 		return err
+	}
+	if rec.OrderNo == "" {
+		return nil
 	}
 	value := append([]byte(op), 0)
 	value = binary.BigEndian.AppendUint64(value, uint64(rec.Amount))

@@ -96,6 +96,36 @@ func (s *Server) handleMovements(w http.ResponseWriter, r *http.Request) {
 	s.answer(w, r, movementPage{Items: items}, err)
 }
 
+// moveBody is a movement without an order in the request.
+type moveBody struct {
+	Op     *string `json:"op"`
+	Amount *int64  `json:"amount"`
+}
+
+// handleMove adds a movement without an order, as a provider does that keeps a fee.
+func (s *Server) handleMove(w http.ResponseWriter, r *http.Request) {
+	var b moveBody
+	body, p := readBody(w, r, maxBody)
+	if p == nil {
+		p = decode(body, &b)
+	}
+	switch {
+	case p != nil:
+	case b.Op == nil || !slices.Contains(ownOps, *b.Op):
+		p = invalid("op", "invalid", "must be fee, fee_returned, top_up or withdrawal")
+	case b.Amount == nil || *b.Amount < 1 || *b.Amount > maxAmount:
+		p = invalid("amount", "out_of_range", "must be 1 to 2^53-1 fen")
+	}
+	if p != nil {
+		s.writeProblem(w, r, p)
+		return
+	}
+	err := s.writer.do(func(tx *txn) error {
+		return tx.move(&record{params: params{Amount: *b.Amount}}, *b.Op, time.Now().UnixMilli())
+	})
+	s.answerEmpty(w, r, err)
+}
+
 // handleStatement lists one UTC day's movements in the order they were made.
 func (s *Server) handleStatement(w http.ResponseWriter, r *http.Request) {
 	query, after, limit, p := page(r, movementsLimit, movementsMax, "date")

@@ -73,6 +73,8 @@ func (s *Server) serveControl(w http.ResponseWriter, r *http.Request, path strin
 		return
 	}
 	switch {
+	case path == "/_movements" && r.Method == http.MethodPost:
+		s.handleMove(w, r)
 	case path == "/_movements":
 		s.only(w, r, http.MethodGet, s.handleMovements)
 	case path == "/_faults" && r.Method == http.MethodPut:

@@ -254,6 +254,28 @@ func TestConcurrentRepeats(t *testing.T) {
 	}
 }
 
+// TestOwnMovements: a movement without an order is in the statement and in no sum of orders.
+func TestOwnMovements(t *testing.T) {
+	st := newStand(t)
+	if r := st.send("charge", "c1", "s", 100); r.status != 200 {
+		t.Fatal(r)
+	}
+	for body, status := range map[string]int{`{"op":"fee","amount":6}`: 204, `{"op":"charge","amount":6}`: 422, `{"amount":6}`: 422,
+		`{"op":"fee","amount":0}`: 422, `{"op":"fee"}`: 422, `{"op":"fee","amount":6,"order_no":"c1"}`: 422, `{`: 400} {
+		if r := st.do("POST", "/_movements", body, withoutKey); r.status != status {
+			t.Errorf("%s: %s", body, r)
+		}
+	}
+	if all := st.movements(); len(all) != 2 || all[1].Op != "fee" || all[1].Amount != 6 || all[1].OrderNo != "" {
+		t.Errorf("%+v", all)
+	}
+	var got totals
+	r := st.do("GET", "/v1/totals?prefix=c", "")
+	if err := json.Unmarshal(r.body, &got); err != nil || got != (totals{Charged: 100}) {
+		t.Errorf("totals %s", r)
+	}
+}
+
 func TestStatementAndTotals(t *testing.T) {
 	st := newStand(t)
 	const id = "0123456789abcdefghij"

@@ -54,8 +54,8 @@ type billLine struct {
 	transferID string // "": the line is complete
 }
 
-// Statement returns a page of the movements of a day, from the trade bill (charges) and the fund flow
-// (refunds, transfers): of a transfer it is listed only if a query says that it succeeded. A day that
+// Statement returns a page of the movements of a day, from the trade bill (charges) and the fund flows
+// (refunds, transfers, fees, top-ups, withdrawals): of a transfer it is listed only if a query says that it succeeded. A day that
 // has not ended has no lines. Bills are made at 10:00 of the next day; until then, and while a file is
 // damaged, it returns an error. Errors wrap ErrAnswer; the call may be repeated.
 func (a *Adapter) Statement(ctx context.Context, day payout.Day, after string) (payout.StatementPage, error) {
@@ -132,7 +132,7 @@ func (a *Adapter) billsOf(ctx context.Context, day payout.Day) ([]billLine, erro
 	date := url.Values{"bill_date": {string(day)}, "tar_type": {"GZIP"}}
 	files, found := map[string][]byte{}, 0
 	for _, bill := range []string{"tradebill?bill_type=ALL", "fundflowbill?account_type=" + string(FundBasic),
-		"fundflowbill?account_type=" + string(FundOperation)} {
+		"fundflowbill?account_type=" + string(FundOperation), "fundflowbill?account_type=" + string(FundFees)} {
 		file, err := a.bill(ctx, "/v3/bill/"+bill+"&"+date.Encode())
 		if err != nil && !errors.Is(err, errNoBill) {
 			return nil, err

@@ -37,9 +37,11 @@ func TestStatement(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := map[string]payout.StatementLine{}
+		got, own := map[string]payout.StatementLine{}, map[payout.Op]money.Fen{}
 		for _, l := range page.Lines {
-			got[l.OrderNo] = l
+			if got[l.OrderNo] = l; l.Op.Own() {
+				own[l.Op] += l.Amount
+			}
 		}
 		for no, want := range map[string]payout.StatementLine{
 			charge.OrderNo: {Op: payout.OpCharge, Amount: 8800, Account: payer},
@@ -50,7 +52,7 @@ func TestStatement(t *testing.T) {
 				t.Errorf("%s is listed as %+v", no, l)
 			}
 		}
-		if len(page.Lines) != 3 || page.Last != "" {
+		if len(page.Lines) != 5 || page.Last != "" || own[payout.OpFee] != 53 || own[payout.OpFeeReturned] != 20 {
 			t.Errorf("listed: %+v", page)
 		}
 	}
@@ -173,8 +175,21 @@ func TestBillFile(t *testing.T) {
 	if err != nil || len(lines) != 1 || lines[0].Op != payout.OpTransfer || lines[0].Amount != money.Fen(2) {
 		t.Errorf("money that left for an unknown reason: %+v, %v", lines, err)
 	}
-	fee := strings.NewReplacer("`退款,`退款", "`扣除交易手续费,`扣除交易手续费").Replace(good)
-	if lines, err = readFlows([]byte(fee), "2018-02-01", nil); err != nil || len(lines) != 0 {
-		t.Errorf("a fee: %+v, %v", lines, err)
+	for kind, ops := range map[string][2]payout.Op{"扣除交易手续费": {payout.OpFee}, "退回交易手续费": {"", payout.OpFeeReturned},
+		"提现": {payout.OpWithdrawal, payout.OpTopUp}, "充值": {payout.OpWithdrawal, payout.OpTopUp}} {
+		for i, op := range ops {
+			if op == "" {
+				continue
+			}
+			file := strings.NewReplacer("`退款,`退款", "`"+kind+",`"+kind).Replace(good)
+			if i == 1 {
+				file = strings.NewReplacer("`支出", "`收入", "`1.0,`0.0,`0.00,`1.0,`0.02", "`1.0,`1.0,`0.02,`0.0,`0.00").Replace(file)
+			}
+			lines, err := readFlows([]byte(file), "2018-02-01", nil)
+			if err != nil || len(lines) != 1 || lines[0].Op != op || lines[0].Amount != 2 || lines[0].OrderNo != "" ||
+				lines[0].Ref != "1900009231201802015884652186" {
+				t.Errorf("%s, line %d: %+v, %v", kind, i, lines, err)
+			}
+		}
 	}
 }

@@ -169,7 +169,8 @@ func readTrades(file []byte, day payout.Day, refunds map[string]refundRow) ([]bi
 	return lines, nil
 }
 
-// readFlows returns refunds, transfers, and money that left for a reason that is not known.
+// readFlows returns refunds, transfers, fees, what we move between the merchant's account and our bank,
+// and money that left for a reason that is not known.
 func readFlows(file []byte, day payout.Day, refunds map[string]refundRow) ([]billLine, error) {
 	rows, sums, err := readTable(file)
 	if err != nil {
@@ -203,15 +204,23 @@ func readFlows(file []byte, day payout.Day, refunds map[string]refundRow) ([]bil
 	return lines, nil
 }
 
-// ownFlows are kinds of outgoing money that no order of ours causes: fees, and what the merchant moves.
-var ownFlows = []string{"手续费", "提现", "充值", "结算"}
-
-// flowLine reads one movement of a fund. ok is false for what is no movement of an order: charges are
-// in the trade bill, and incoming money of a transfer is that of one that was not confirmed.
+// flowLine reads one movement of a fund. ok is false for charges, which are in the trade bill, for the
+// settlement between funds, and for incoming money of a transfer: it was not confirmed. Money moved from
+// one of our funds to another is a withdrawal from the one and a top-up of the other.
 func flowLine(row map[string]string, l payout.StatementLine, out bool, refunds map[string]refundRow) (_ billLine, ok bool) {
 	what := row[colName] + row[colKind]
 	is := func(word string) bool { return strings.Contains(what, word) }
+	own := func(wentOut, cameIn payout.Op) (billLine, bool) {
+		if l.OrderNo, l.Op = "", cameIn; out {
+			l.Op = wentOut
+		}
+		return billLine{StatementLine: l}, true
+	}
 	switch {
+	case is("手续费"):
+		return own(payout.OpFee, payout.OpFeeReturned)
+	case is("提现"), is("充值"):
+		return own(payout.OpWithdrawal, payout.OpTopUp)
 	case is("退款"):
 		l.Op = payout.OpRefund
 		if !out { // a refund that did not reach its sender
@@ -224,7 +233,7 @@ func flowLine(row map[string]string, l payout.StatementLine, out bool, refunds m
 	case is("转账"):
 		l.Op = payout.OpTransfer
 		return billLine{StatementLine: l, transferID: row[colBusiness]}, out
-	case !out || slices.ContainsFunc(ownFlows, is):
+	case !out || is("结算"):
 		return billLine{}, false
 	}
 	l.Op, l.OrderNo = payout.OpTransfer, row[colFlow] // money left, and no order of ours says why

@@ -23,6 +23,7 @@ type TransferRow struct {
 	CreatedAt time.Time
 	AppID     *string // of the balance that it changes
 	Available *int64  // of that balance, afterwards
+	Provider  *string // whose account it changes
 }
 
 // TableName names the table.
@@ -35,11 +36,14 @@ func (r TransferRow) Transfer() staff.StoredTransfer {
 			Debit: payout.Account(r.Debit), Credit: payout.Account(r.Credit), Amount: money.Fen(r.Amount), OrderNo: r.OrderNo}}
 }
 
-// Dated returns the transfer as a statement match compares it.
-func (r TransferRow) Dated() staff.DatedTransfer {
-	kind := payout.TransferKind(r.Kind)
-	return staff.DatedTransfer{ID: r.ID, Kind: kind, Op: kind.Op(payout.Kind(r.OrderNo[0])), OrderNo: r.OrderNo, Amount: money.Fen(r.Amount),
+// Dated returns the transfer as a match with a provider's statement compares it.
+func (r TransferRow) Dated(provider string) staff.DatedTransfer {
+	d := staff.DatedTransfer{ID: r.ID, Kind: payout.TransferKind(r.Kind), OrderNo: r.OrderNo, Amount: money.Fen(r.Amount),
 		At: r.CreatedAt.UTC()}
+	if r.Provider != nil && *r.Provider == provider {
+		d.Op = d.Kind.Op(payout.Kind(r.OrderNo[0]))
+	}
+	return d
 }
 
 // LedgerKey is a kind of transfer; the accounts follow from it.

@@ -412,10 +412,11 @@ func TestClosesReadIndexes(t *testing.T) {
 	x := &statement{storetest.NewStatement(t, s, c), t, s, c}
 	x.packet("app", 100, 1)
 	at := x.s.Now()
-	_, err := raw.ExecContext(t.Context(), `INSERT INTO transfers (packet_id, kind, debit, credit, amount, order_no, reference, created_at)
+	_, err := raw.ExecContext(t.Context(), `INSERT INTO transfers (packet_id, kind, debit, credit, amount, order_no, reference, created_at,
+		provider)
 		SELECT LPAD(seq, 20, '0'), 'charge', 'provider', 'holding', 5, CONCAT('c', LPAD(seq, 20, '0'), '000001'), CONCAT('c', LPAD(seq, 20, '0'),
 		'000001:charge'),
-		? + INTERVAL seq SECOND FROM seq_1_to_20000;
+		? + INTERVAL seq SECOND, 'sandbox' FROM seq_1_to_20000;
 		INSERT INTO statement_lines (provider, ref, day, op, order_no, account, amount, moved_at, created_at, reconciliation_id)
 		SELECT 'sandbox', CONCAT('f', seq), DATE(? + INTERVAL seq SECOND), 'charge', CONCAT('c', LPAD(seq, 20, '0'), '000001'), 'a', 5,
 		? + INTERVAL seq SECOND, ?, 'r' FROM seq_1_to_20000;

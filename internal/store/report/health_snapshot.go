@@ -287,7 +287,7 @@ func (r *HealthReader) ledger(ctx context.Context, v *observe.HealthSnapshot) er
 		look[id] = true
 	}
 	for _, row := range rows {
-		if len(look) < healthPackets+len(r.off) {
+		if row.PacketID != "" && len(look) < healthPackets+len(r.off) {
 			look[row.PacketID] = true
 		}
 	}

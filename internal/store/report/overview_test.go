@@ -181,8 +181,9 @@ func TestLedgerOfHugeAmounts(t *testing.T) {
 		s, c := newStore(t)
 		p := funded(t, s, money.Max, 1)
 		const more = 1100 // 1,024 such amounts exceed an int64
-		must(t, s.read(t.Context()).Exec(`INSERT INTO transfers (packet_id, debit, credit, amount, order_no, kind, reference, created_at)
-			SELECT n.id, debit, credit, amount, CONCAT('c', n.id, '000001'), kind, CONCAT('c', n.id, '000001:charge'), created_at FROM transfers
+		must(t, s.read(t.Context()).Exec(`INSERT INTO transfers (packet_id, debit, credit, amount, order_no, kind, reference, created_at,
+			provider)
+			SELECT n.id, debit, credit, amount, CONCAT('c', n.id, '000001'), kind, CONCAT('c', n.id, '000001:charge'), created_at, provider FROM transfers
 			JOIN (SELECT LPAD(seq, 20, '0') AS id FROM seq_1_to_1100) n`).Error)
 		if settled {
 			c.Pass(2 * ledgerSettled)

@@ -212,8 +212,8 @@ INSERT INTO attempts (order_no, payment_id, no, op, account, request, sends, ask
 observed, code, message, provider_ref, started_at, ask_until, ended_at)
 	SELECT CONCAT('pk', LPAD(seq, 19, '0'), '000001'), CONCAT('pk', LPAD(seq, 19, '0'), '0000'), 1, 'transfer', 'a', '', 1, 0, 'succeeded', 0, 1, 0,
 	'ask', '', '', '', '', NOW(3), NOW(3), NOW(3) FROM seq_1_to_4000;
-INSERT INTO transfers (packet_id, kind, debit, credit, amount, order_no, reference, created_at) SELECT CONCAT('k', LPAD(seq, 19, '0')),
-'paid', 'owed', 'provider', 100, CONCAT('pk', LPAD(seq, 19, '0'), '000001'), CONCAT('pk', LPAD(seq, 19, '0'), '000001:paid'), NOW(3)
+INSERT INTO transfers (packet_id, kind, debit, credit, amount, order_no, reference, created_at, provider) SELECT CONCAT('k', LPAD(seq, 19, '0')),
+'paid', 'owed', 'provider', 100, CONCAT('pk', LPAD(seq, 19, '0'), '000001'), CONCAT('pk', LPAD(seq, 19, '0'), '000001:paid'), NOW(3), 'sandbox'
 FROM seq_1_to_4000;
 INSERT INTO payment_events (payment_id, at, source, op, order_no, outcome, code, event, args) SELECT CONCAT('pk', LPAD(seq, 19, '0'),
 	'0000'),

@@ -107,7 +107,7 @@ func (t *dayMatch) transfers(ctx context.Context) error {
 		here, numbers := map[int64]bool{}, []string{}
 		for _, r := range rows {
 			after = staff.TransferCursor{At: r.CreatedAt.UTC(), ID: r.ID}
-			p := r.Dated()
+			p := r.Dated(t.match.Provider)
 			t.match.AddTransfer(p)
 			if p.Op != "" {
 				here[r.ID] = true
@@ -145,7 +145,7 @@ func (t *dayMatch) compare(ctx context.Context, numbers []string, meant func(sta
 		lines[i] = r.line()
 	}
 	for i, r := range postRows {
-		posts[i] = r.Dated()
+		posts[i] = r.Dated(t.match.Provider)
 	}
 	var found []staff.Difference
 	for _, m := range staff.Pair(lines, posts) {

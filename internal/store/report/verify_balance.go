@@ -23,7 +23,7 @@ const ledgerBalances = `SELECT x.app_id, COALESCE(b.available, 0) AS available, 
 const unmatchedMovements = `SELECT t.order_no AS id, t.app_id, 'no approved movement' AS what FROM transfers t
 	LEFT JOIN balance_movements m ON m.id = t.order_no AND m.app_id = t.app_id AND m.kind = t.kind AND m.amount = t.amount
 	LEFT JOIN decisions d ON d.payment_id = m.id AND d.status = 'carried_out' AND d.approved_by IS NOT NULL
-	WHERE t.packet_id = '' AND d.id IS NULL
+	WHERE t.kind IN ('credit', 'debit') AND d.id IS NULL
 	UNION ALL SELECT m.id, m.app_id, 'approved, and no transfer' FROM balance_movements m
 	JOIN decisions d ON d.payment_id = m.id AND d.status = 'carried_out'
 	LEFT JOIN transfers t ON t.order_no = m.id AND t.kind = m.kind WHERE t.id IS NULL`

@@ -71,8 +71,8 @@ func TestR12_VerifyLedger(t *testing.T) {
 		}
 	}
 	// A transfer can only be added: it was owed to no one, and its packet does not exist.
-	tamper(t, raw, `INSERT INTO transfers (packet_id, kind, debit, credit, amount, order_no, reference, created_at)
-		VALUES ('nobody', 'paid', 'owed', 'provider', 5, 'p-nobody', 'p-nobody:paid', NOW(3))`)
+	tamper(t, raw, `INSERT INTO transfers (packet_id, kind, debit, credit, amount, order_no, reference, created_at, provider)
+		VALUES ('nobody', 'paid', 'owed', 'provider', 5, 'p-nobody', 'p-nobody:paid', NOW(3), 'sandbox')`)
 	if _, found := verified(t, s); len(found) != 2 || found[0].Rule != staff.RuleUnknown {
 		t.Errorf("found %v", found)
 	}
@@ -156,8 +156,9 @@ func TestHealthSnapshot(t *testing.T) {
 		v.Lanes[2].Waiting != 0 || v.LostGrabs != 0 {
 		t.Errorf("fences %+v, %d lost", v.Lanes, v.LostGrabs)
 	}
-	tamper(t, s.db.SQL, `INSERT INTO transfers (packet_id, kind, debit, credit, amount, order_no, reference, created_at)
-		SELECT packet_id, 'paid', 'owed', 'provider', 5000, order_no, CONCAT(order_no, ':x'), created_at FROM transfers ORDER BY id DESC LIMIT 1`)
+	tamper(t, s.db.SQL, `INSERT INTO transfers (packet_id, kind, debit, credit, amount, order_no, reference, created_at, provider)
+		SELECT packet_id, 'paid', 'owed', 'provider', 5000, order_no, CONCAT(order_no, ':x'), created_at, provider FROM transfers
+		ORDER BY id DESC LIMIT 1`)
 	for range 2 { // it stays wrong, with or without new transfers
 		v = storetest.NewSnapshot()
 		must(t, r.Read(t.Context(), v))
@@ -174,8 +175,9 @@ func TestR13_HealthAfterRestore(t *testing.T) {
 	s, _ := newStore(t)
 	older, _ := newStore(t)
 	funded(t, older, 300, 2)
-	tamper(t, older.db.SQL, `INSERT INTO transfers (packet_id, kind, debit, credit, amount, order_no, reference, created_at)
-		SELECT packet_id, 'paid', 'owed', 'provider', 5000, order_no, CONCAT(order_no, ':x'), created_at FROM transfers ORDER BY id DESC LIMIT 1`)
+	tamper(t, older.db.SQL, `INSERT INTO transfers (packet_id, kind, debit, credit, amount, order_no, reference, created_at, provider)
+		SELECT packet_id, 'paid', 'owed', 'provider', 5000, order_no, CONCAT(order_no, ':x'), created_at, provider FROM transfers
+		ORDER BY id DESC LIMIT 1`)
 	for range 5 {
 		funded(t, s, 1000, 4)
 		_, err := s.AdvanceHeartbeat(t.Context(), 0)

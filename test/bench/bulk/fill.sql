@@ -108,8 +108,8 @@ SELECT payment_id, ended_at + INTERVAL 1 SECOND, 'provider', 'ask', order_no, st
 FROM attempts WHERE asks > 0;
 
 -- The ledger is in the order of time.
-INSERT INTO transfers (packet_id, kind, debit, credit, amount, order_no, reference, created_at)
-SELECT packet_id, kind, debit, credit, amount, order_no, CONCAT(order_no, ':', kind), at
+INSERT INTO transfers (packet_id, kind, debit, credit, amount, order_no, reference, created_at, provider)
+SELECT packet_id, kind, debit, credit, amount, order_no, CONCAT(order_no, ':', kind), at, IF('provider' IN (debit, credit), 'sandbox', NULL)
 FROM (
     SELECT p.packet_id, ELT(FIELD(p.kind, 'c', 'p', 'r'), 'charge', 'paid', 'refunded') AS kind,
         ELT(FIELD(p.kind, 'c', 'p', 'r'), 'provider', 'owed', 'refunding') AS debit, IF(p.kind = 'c', 'holding', 'provider') AS credit,

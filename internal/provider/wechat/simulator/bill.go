@@ -39,6 +39,22 @@ func (s *Server) move(f flow) {
 	}
 }
 
+// feeRate is what WeChat keeps of a charge, in hundredths of a percent.
+const feeRate = 60
+
+// fee is what is kept of a charge, to the nearest fen.
+func fee(amount int64) int64 { return (amount*feeRate + 5000) / 10000 }
+
+// moveFee records a fee that is kept (amount above 0) or given back. The caller holds the lock.
+func (s *Server) moveFee(at time.Time, id, voucher string, amount int64) {
+	switch {
+	case amount > 0:
+		s.move(flow{at: at, fund: basic, id: id, voucher: voucher, name: "交易", kind: "扣除交易手续费", out: true, amount: amount})
+	case amount < 0:
+		s.move(flow{at: at, fund: basic, id: id, voucher: voucher, name: "退款", kind: "退回交易手续费", amount: -amount})
+	}
+}
+
 // opening is the balance of each fund before the first movement, in fen.
 const opening = 1 << 40
 

@@ -119,6 +119,7 @@ func (s *Server) Pay(no, payer string, coupon int64) bool {
 	}
 	c.state, c.id, c.coupon, c.paidAt = "SUCCESS", s.nextID("4200"), coupon, time.Now()
 	s.move(flow{at: c.paidAt, fund: basic, id: c.id, voucher: no, name: "交易", kind: "交易", amount: c.in.Amount.Total})
+	s.moveFee(c.paidAt, c.id, no, fee(c.in.Amount.Total))
 	s.notify(c.in.NotifyURL, "TRANSACTION.SUCCESS", "transaction", c.view())
 	return true
 }

@@ -95,6 +95,8 @@ func (s *Server) addRefund(of *charge, in refundIn, raw map[string]any) *refund 
 	if end != "CLOSED" {
 		s.move(flow{at: now, fund: basic, id: r.id, voucher: in.OutRefundNo, name: "退款", kind: "退款", out: true, amount: in.Amount.Refund,
 			remark: in.Reason})
+		left := of.in.Amount.Total - of.refunded // refunded counts this one
+		s.moveFee(now, r.id, in.OutRefundNo, fee(left)-fee(left+in.Amount.Refund))
 	}
 	s.after(s.cfg.PendingAfter, func() {
 		s.mu.Lock()
