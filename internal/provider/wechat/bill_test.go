@@ -52,9 +52,22 @@ func TestStatement(t *testing.T) {
 				t.Errorf("%s is listed as %+v", no, l)
 			}
 		}
-		if len(page.Lines) != 5 || page.Last != "" || own[payout.OpFee] != 53 || own[payout.OpFeeReturned] != 20 {
+		if len(page.Lines) != 7 || page.Last != "" || own[payout.OpFee] != 500+50 || own[payout.OpFeeReturned] != 187+19 {
 			t.Errorf("listed: %+v", page)
 		}
+	}
+}
+
+// TestRefundLessItsFee: a bill that lists a refund less the fee that was given back with it has the refund in full, and
+// the fee.
+func TestRefundLessItsFee(t *testing.T) {
+	t.Parallel()
+	good := flowHead + flowRow + flowTail + "`1.0,`0.0,`0.00,`1.0,`0.02\r\n"
+	asked := map[string]refundRow{"50000305742018020103387128253": {"r1", "u", 3}}
+	lines, err := readFlows([]byte(good), "2018-02-01", asked)
+	if err != nil || len(lines) != 2 || lines[0].Op != payout.OpRefund || lines[0].Amount != 3 || lines[0].OrderNo != "r1" ||
+		lines[1].Op != payout.OpFeeReturned || lines[1].Amount != 1 || lines[1].Ref != lines[0].Ref+restSuffix {
+		t.Errorf("%+v, %v", lines, err)
 	}
 }
 

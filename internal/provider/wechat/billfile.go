@@ -19,8 +19,8 @@ import (
 const (
 	colTime, colTransaction, colOutTradeNo = "交易时间", "微信订单号", "商户订单号"
 	colOpenID, colType, colState           = "用户标识", "交易类型", "交易状态"
-	colCurrency, colTotal                  = "货币种类", "订单金额"
-	colRefundID, colOutRefundNo            = "微信退款单号", "商户退款单号"
+	colCurrency, colTotal, colSettled      = "货币种类", "订单金额", "应结订单金额"
+	colRefundID, colOutRefundNo, colAsked  = "微信退款单号", "商户退款单号", "申请退款金额"
 
 	colBooked, colBusiness, colFlow   = "记账时间", "微信支付业务单号", "资金流水单号"
 	colName, colKind, colWay          = "业务名称", "业务类型", "收支类型"
@@ -108,7 +108,19 @@ func moment(text string, day payout.Day) (time.Time, error) {
 
 // refundRow is what the trade bill says about a refund. Its state is that of the moment of acceptance:
 // that money moved is in the fund flow alone.
-type refundRow struct{ outRefundNo, openID string }
+type refundRow struct {
+	outRefundNo, openID string
+	asked               money.Fen // what the sender gets back; the fund flow may have less
+}
+
+// restSuffix follows the reference of a line in that of the line of its rest.
+const restSuffix = "-rest"
+
+// rest is the part of an order's amount that did not move in our funds: a coupon that we granted, or what
+// the provider keeps or gives back at once. It counts as a fee.
+func rest(l payout.StatementLine, op payout.Op, amount money.Fen) billLine {
+	return billLine{StatementLine: payout.StatementLine{Ref: l.Ref + restSuffix, Op: op, Amount: amount, At: l.At}}
+}
 
 // readBills returns the lines of a day, in the order of their times.
 func readBills(files map[string][]byte, day payout.Day) ([]billLine, error) {
@@ -151,7 +163,11 @@ func readTrades(file []byte, day payout.Day, refunds map[string]refundRow) ([]bi
 			openID = row[colOpenID]
 		}
 		if id := row[colRefundID]; row[colState] == "REFUND" {
-			refunds[id] = refundRow{row[colOutRefundNo], openID}
+			asked, err := sum(row[colAsked])
+			if err != nil {
+				return nil, err
+			}
+			refunds[id] = refundRow{row[colOutRefundNo], openID, asked}
 			continue
 		}
 		if row[colState] != "SUCCESS" || row[colCurrency] != currency {
@@ -164,7 +180,13 @@ func readTrades(file []byte, day payout.Day, refunds map[string]refundRow) ([]bi
 		if l.Amount, err = amount(row[colTotal]); err != nil {
 			return nil, err
 		}
-		lines = append(lines, billLine{StatementLine: l})
+		settled, err := sum(row[colSettled])
+		if err != nil {
+			return nil, err
+		}
+		if lines = append(lines, billLine{StatementLine: l}); settled < l.Amount {
+			lines = append(lines, rest(l, payout.OpFee, l.Amount-settled))
+		}
 	}
 	return lines, nil
 }
@@ -188,9 +210,7 @@ func readFlows(file []byte, day payout.Day, refunds map[string]refundRow) ([]bil
 		}
 		out := row[colWay] == wayOut
 		moved[out] += l.Amount
-		if line, ok := flowLine(row, l, out, refunds); ok {
-			lines = append(lines, line)
-		}
+		lines = append(lines, flowLines(row, l, out, refunds)...)
 	}
 	n, err := count(sums[colCount])
 	if err != nil {
@@ -204,38 +224,44 @@ func readFlows(file []byte, day payout.Day, refunds map[string]refundRow) ([]bil
 	return lines, nil
 }
 
-// flowLine reads one movement of a fund. ok is false for charges, which are in the trade bill, for the
+// flowLines reads one movement of a fund. There are none for charges, which are in the trade bill, for the
 // settlement between funds, and for incoming money of a transfer: it was not confirmed. Money moved from
 // one of our funds to another is a withdrawal from the one and a top-up of the other.
-func flowLine(row map[string]string, l payout.StatementLine, out bool, refunds map[string]refundRow) (_ billLine, ok bool) {
+func flowLines(row map[string]string, l payout.StatementLine, out bool, refunds map[string]refundRow) []billLine {
 	what := row[colName] + row[colKind]
 	is := func(word string) bool { return strings.Contains(what, word) }
-	own := func(wentOut, cameIn payout.Op) (billLine, bool) {
-		if l.OrderNo, l.Op = "", cameIn; out {
-			l.Op = wentOut
+	either := func(wentOut, cameIn payout.Op) payout.Op {
+		if out {
+			return wentOut
 		}
-		return billLine{StatementLine: l}, true
+		return cameIn
+	}
+	one := func(op payout.Op, orderNo, transferID string) []billLine {
+		l.Op, l.OrderNo = op, orderNo
+		return []billLine{{StatementLine: l, transferID: transferID}}
 	}
 	switch {
 	case is("手续费"):
-		return own(payout.OpFee, payout.OpFeeReturned)
+		return one(either(payout.OpFee, payout.OpFeeReturned), "", "")
 	case is("提现"), is("充值"):
-		return own(payout.OpWithdrawal, payout.OpTopUp)
+		return one(either(payout.OpWithdrawal, payout.OpTopUp), "", "")
 	case is("退款"):
-		l.Op = payout.OpRefund
-		if !out { // a refund that did not reach its sender
-			l.Op = payout.OpReturn
+		r, found := refunds[row[colBusiness]]
+		op := either(payout.OpRefund, payout.OpReturn) // it came back: it did not reach its sender
+		if !found {
+			return one(op, l.OrderNo, "")
 		}
-		if r, found := refunds[row[colBusiness]]; found {
-			l.OrderNo, l.Account = r.outRefundNo, r.openID
+		moved := l.Amount
+		l.Account, l.Amount = r.openID, max(moved, r.asked)
+		lines := one(op, r.outRefundNo, "")
+		if moved < r.asked {
+			lines = append(lines, rest(l, either(payout.OpFeeReturned, payout.OpFee), r.asked-moved))
 		}
-		return billLine{StatementLine: l}, true
-	case is("转账"):
-		l.Op = payout.OpTransfer
-		return billLine{StatementLine: l, transferID: row[colBusiness]}, out
-	case !out || is("结算"):
-		return billLine{}, false
+		return lines
+	case is("转账") && out:
+		return one(payout.OpTransfer, l.OrderNo, row[colBusiness])
+	case is("转账"), !out, is("结算"):
+		return nil
 	}
-	l.Op, l.OrderNo = payout.OpTransfer, row[colFlow] // money left, and no order of ours says why
-	return billLine{StatementLine: l}, true
+	return one(payout.OpTransfer, row[colFlow], "") // money left, and no order of ours says why
 }

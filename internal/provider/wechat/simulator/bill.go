@@ -142,21 +142,22 @@ func moment(t time.Time) string { return t.In(china).Format(time.DateTime) }
 // tradeBill lists paid charges and accepted refunds of a day; "" when there are none.
 func (s *Server) tradeBill(day time.Time) string {
 	var rows []string
-	var paid, back int64
+	var paid, settled, back, unsettled int64
 	for no, c := range s.charges {
 		if c.id != "" && on(day, c.paidAt) {
-			paid += c.in.Amount.Total
+			net := c.settled(c.in.Amount.Total)
+			paid, settled = paid+c.in.Amount.Total, settled+net
 			rows = append(rows, line(moment(c.paidAt), c.in.AppID, c.in.MerchantID, "0", "", c.id, no, c.openid, c.method, "SUCCESS", "OTHERS",
-				"CNY", yuan(c.in.Amount.Total), "0.00", "0", "0", "0.00", "0.00", "", "", c.in.Description, "", "0.00000", "0.60%",
+				"CNY", yuan(net), yuan(c.in.Amount.Total-net), "0", "0", "0.00", "0.00", "", "", c.in.Description, "", "0.00000", "0.60%",
 				yuan(c.in.Amount.Total), "0.00", ""))
 		}
 	}
 	for no, r := range s.refunds {
 		if on(day, r.created) {
-			back += r.in.Amount.Refund
+			back, unsettled = back+r.in.Amount.Refund, unsettled+r.settled()
 			c := r.of
 			rows = append(rows, line(moment(r.created), c.in.AppID, c.in.MerchantID, "0", "", c.id, r.in.OutTradeNo, c.openid, c.method, "REFUND",
-				"OTHERS", "CNY", "0.00", "0.00", r.id, no, yuan(r.in.Amount.Refund), "0.00", "ORIGINAL", "PROCESSING", c.in.Description, "",
+				"OTHERS", "CNY", "0.00", "0.00", r.id, no, yuan(r.settled()), "0.00", "ORIGINAL", "PROCESSING", c.in.Description, "",
 				"0.00000", "0.60%", "0.00", yuan(r.in.Amount.Refund), ""))
 		}
 	}
@@ -165,7 +166,7 @@ func (s *Server) tradeBill(day time.Time) string {
 	}
 	slices.Sort(rows)
 	return "\ufeff" + tradeHead + "\r\n" + strings.Join(rows, "") + tradeSum + "\r\n" +
-		line(fmt.Sprint(len(rows)), yuan(paid), yuan(back), "0.00", "0.00000", yuan(paid), yuan(back))
+		line(fmt.Sprint(len(rows)), yuan(settled), yuan(unsettled), "0.00", "0.00000", yuan(paid), yuan(back))
 }
 
 // fundFlow lists the movements of a fund on a day; "" when there are none.

@@ -30,11 +30,14 @@ type charge struct {
 	raw            map[string]any
 	method, openid string
 	id, state      string // id: once paid
-	coupon         int64
+	coupon         int64  // granted by the merchant: it is not settled
 	paidAt         time.Time
 	refunded       int64
 	refunds        []time.Time
 }
+
+// settled is what the merchant gets of a part of the charge, or gives back: at least one fen.
+func (c *charge) settled(part int64) int64 { return part - part*c.coupon/c.in.Amount.Total }
 
 var (
 	outTradeNo = regexp.MustCompile(`^[0-9A-Za-z_|*-]{6,32}$`)
@@ -117,9 +120,9 @@ func (s *Server) Pay(no, payer string, coupon int64) bool {
 	if c.openid == "" {
 		c.openid = payer
 	}
-	c.state, c.id, c.coupon, c.paidAt = "SUCCESS", s.nextID("4200"), coupon, time.Now()
-	s.move(flow{at: c.paidAt, fund: basic, id: c.id, voucher: no, name: "交易", kind: "交易", amount: c.in.Amount.Total})
-	s.moveFee(c.paidAt, c.id, no, fee(c.in.Amount.Total))
+	c.state, c.id, c.coupon, c.paidAt = "SUCCESS", s.nextID("4200"), min(coupon, c.in.Amount.Total-1), time.Now()
+	s.move(flow{at: c.paidAt, fund: basic, id: c.id, voucher: no, name: "交易", kind: "交易", amount: c.settled(c.in.Amount.Total)})
+	s.moveFee(c.paidAt, c.id, no, fee(c.settled(c.in.Amount.Total)))
 	s.notify(c.in.NotifyURL, "TRANSACTION.SUCCESS", "transaction", c.view())
 	return true
 }

@@ -93,10 +93,10 @@ func (s *Server) addRefund(of *charge, in refundIn, raw map[string]any) *refund 
 		end = "ABNORMAL"
 	}
 	if end != "CLOSED" {
-		s.move(flow{at: now, fund: basic, id: r.id, voucher: in.OutRefundNo, name: "退款", kind: "退款", out: true, amount: in.Amount.Refund,
+		s.move(flow{at: now, fund: basic, id: r.id, voucher: in.OutRefundNo, name: "退款", kind: "退款", out: true, amount: r.settled(),
 			remark: in.Reason})
 		left := of.in.Amount.Total - of.refunded // refunded counts this one
-		s.moveFee(now, r.id, in.OutRefundNo, fee(left)-fee(left+in.Amount.Refund))
+		s.moveFee(now, r.id, in.OutRefundNo, fee(of.settled(left))-fee(of.settled(left+in.Amount.Refund)))
 	}
 	s.after(s.cfg.PendingAfter, func() {
 		s.mu.Lock()
@@ -110,13 +110,16 @@ func (s *Server) addRefund(of *charge, in refundIn, raw map[string]any) *refund 
 	return r
 }
 
+// settled is what the refund takes of the merchant's fund.
+func (r *refund) settled() int64 { return r.of.settled(r.in.Amount.Refund) }
+
 func (r *refund) view() map[string]any {
 	total := r.of.in.Amount.Total
 	v := map[string]any{"refund_id": r.id, "out_refund_no": r.in.OutRefundNo, "transaction_id": r.of.id, "out_trade_no": r.in.OutTradeNo,
 		"channel": "ORIGINAL", "user_received_account": "支付用户零钱", "create_time": stamp(r.created), "status": r.status,
 		"funds_account": "UNSETTLED", "amount": map[string]any{"total": total, "refund": r.in.Amount.Refund,
-			"payer_total": total - r.of.coupon, "payer_refund": r.in.Amount.Refund, "settlement_refund": r.in.Amount.Refund,
-			"settlement_total": total, "discount_refund": 0, "currency": "CNY"}}
+			"payer_total": total - r.of.coupon, "payer_refund": r.in.Amount.Refund, "settlement_refund": r.settled(),
+			"settlement_total": r.of.settled(total), "discount_refund": 0, "currency": "CNY"}}
 	if r.status == "SUCCESS" {
 		v["success_time"] = stamp(r.doneAt)
 	}
