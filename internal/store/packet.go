@@ -165,7 +165,8 @@ func (tx tx) charged(id string) error { return tx.chargeIs(id, payout.StatusPaid
 
 // chargeIs returns ErrMoved unless the packet's charge has one of these statuses.
 func (tx tx) chargeIs(id string, wanted ...payout.Status) error {
-	status, err := tx.chargeStatus(id, false)
+	charge, err := tx.chargeOf(id, false)
+	status := payout.Status(charge.Status)
 	switch {
 	case err != nil || slices.Contains(wanted, status):
 		return err
@@ -175,10 +176,11 @@ func (tx tx) chargeIs(id string, wanted ...payout.Status) error {
 	return fmt.Errorf("packet %s: charge is %q: %w", id, status, ErrMoved)
 }
 
-func (tx tx) chargeStatus(packetID string, lock bool) (payout.Status, error) {
-	var row mysql.PaymentRow
-	err := tx.locking(lock).Select("id", "status").Where("id = ?", payout.ID(payout.KindCharge, packetID, 0)).Limit(1).Find(&row).Error
-	return payout.Status(row.Status), err
+// chargeOf reads a packet's charge: its status, amount and provider. Without one the row is empty.
+func (tx tx) chargeOf(packetID string, lock bool) (row mysql.PaymentRow, err error) {
+	err = tx.locking(lock).Select("id", "status", "amount", "provider", "provider_account").
+		Where("id = ?", payout.ID(payout.KindCharge, packetID, 0)).Limit(1).Find(&row).Error
+	return row, err
 }
 
 // movePacket is the only writer of packets.status: a compare-and-set.

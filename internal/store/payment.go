@@ -8,6 +8,7 @@ import (
 	"gorm.io/gorm"
 
 	"hongbao/internal/failpoint"
+	"hongbao/internal/money"
 	"hongbao/internal/payout"
 	"hongbao/internal/store/mysql"
 )
@@ -245,11 +246,11 @@ func (tx tx) newAttempt(p payout.Payment, no int, encode func(payout.Instruction
 	ins := payout.Instruction{Op: payout.OpOf(p.Kind), OrderNo: payout.OrderNo(p.ID, no), Account: p.Account, Amount: p.Amount,
 		Currency: p.Currency, Remark: p.Remark, SealedName: p.SealedName, Authorization: p.Authorization}
 	if p.Kind == payout.KindRefund {
-		charge := payout.ID(payout.KindCharge, p.PacketID, 0)
-		ins.ChargeOrderNo = payout.OrderNo(charge, 1)
-		if err := tx.Model(&mysql.PaymentRow{}).Select("amount").Where("id = ?", charge).Scan(&ins.ChargeTotal).Error; err != nil {
+		charge, err := tx.chargeOf(p.PacketID, false)
+		if err != nil {
 			return payout.Attempt{}, err
 		}
+		ins.ChargeOrderNo, ins.ChargeTotal = payout.OrderNo(payout.ID(payout.KindCharge, p.PacketID, 0), 1), money.Fen(charge.Amount)
 	}
 	if !p.PayUntil.IsZero() {
 		var of mysql.PacketRow

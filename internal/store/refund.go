@@ -2,6 +2,7 @@ package store
 
 import (
 	"errors"
+	"fmt"
 
 	"hongbao/internal/money"
 	"hongbao/internal/payout"
@@ -42,7 +43,10 @@ func (tx tx) refundOfCancel(p payout.Payment) error {
 // there, whichever account is configured now. When the sender has the charge back, the refund is
 // cancelled at once (rule R12). That of a charge from an app's balance is paid at once.
 func (tx tx) createRefund(refund payout.Payment) error {
-	charge, _, err := tx.load(payout.ID(payout.KindCharge, refund.PacketID, 0), true)
+	charge, err := tx.chargeOf(refund.PacketID, true)
+	if err == nil && charge.ID == "" {
+		err = fmt.Errorf("charge of packet %s: %w", refund.PacketID, ErrNotFound)
+	}
 	if err != nil {
 		return err
 	}
@@ -75,11 +79,11 @@ func (tx tx) refundHold(paymentID, packetID string) (*payout.Hold, error) {
 		return nil, nil
 	}
 	held := payout.Hold{Scope: payout.HoldPayment, Name: paymentID, By: "ledger", Role: "system", Since: tx.now}
-	charge, err := tx.chargeStatus(packetID, false)
+	charge, err := tx.chargeOf(packetID, false)
 	if err != nil {
 		return nil, err
 	}
-	if charge == payout.StatusReturned {
+	if payout.Status(charge.Status) == payout.StatusReturned {
 		held.Kind, held.Cause = payout.HoldChargeReturned, payout.ID(payout.KindCharge, packetID, 0)
 		held.Reason = "the sender has the charge back: cancel this refund"
 		return &held, nil
@@ -99,12 +103,12 @@ func (tx tx) fillTakenBack(p *payout.Payment) error {
 	if p.Kind != payout.KindRefund {
 		return nil
 	}
-	charge, err := tx.chargeStatus(p.PacketID, false)
+	charge, err := tx.chargeOf(p.PacketID, false)
 	if err != nil {
 		return err
 	}
 	cancelled, err := tx.cancelledAttempts(p.ID)
-	p.TakenBack = payout.TakeBack(charge, cancelled)
+	p.TakenBack = payout.TakeBack(payout.Status(charge.Status), cancelled)
 	return err
 }
 
