@@ -60,10 +60,10 @@ test: export TEST_PATIENCE ?= 3
 LONG := ./worker ./console/browser ./test/e2e ./cmd/hongbao
 
 # These share memory between callers, and are tested with the race detector. So is the loss of a process of
-# the worker: each of those tests runs every loop that it has. The rest of ./worker takes too long so.
+# the worker: each of those tests runs every loop that it has. The rest of ./worker would take too long with it.
 RACE := ./api ./internal/pool ./internal/store ./internal/store/report ./console ./activities
 
-# What proves a promise: failpoints, the fault table, the rules about money, a crowd, a kill
+# What proves a guarantee: failpoints, the fault table, the rules about money, a crowd, a kill
 # of each process, four restored stores. What repeats it in greater number is in `night`.
 test: setup ## Pass the tests, on real Redis, MariaDB and Temporal
 	$(GOTEST) -timeout 30m $(LONG) $$(go list ./... | grep -vxF -f <(go list $(LONG) $(RACE); echo hongbao/test/bench))

@@ -27,7 +27,7 @@ type Balances struct {
 
 // AccountBalance is the balance of one account.
 type AccountBalance struct {
-	Account  string    `json:"account" enum:"provider,holding,owed,refunding,outside,suspense,house,fees,prefunded,bank" doc:"provider: held by the provider, negative for our money. holding: in packets, not claimed. owed: claimed, not paid. refunding: being refunded to senders. outside: paid by other means. suspense: moved twice. house: our own money. fees: kept by providers for their service, negative. prefunded: paid in by apps and not in packets. bank: our bank account, negative for our money."`
+	Account  string    `json:"account" enum:"provider,holding,owed,refunding,outside,suspense,house,fees,prefunded,bank" doc:"provider: held by the provider, negative for our money. holding: in packets, not claimed. owed: claimed, not paid. refunding: being refunded to senders. outside: paid by other means. suspense: moved twice. house: our own money. fees: fees of providers, negative. prefunded: paid in by apps and not in packets. bank: our bank account, negative for our money."`
 	Balance  money.Fen `json:"balance" doc:"Credits minus debits; a negative value is a debit balance." fen:"net"`
 	Payments *int64    `json:"payments" doc:"How many payments the balance of owed or refunding consists of; null for other accounts."`
 }

@@ -188,7 +188,7 @@ func TestClosesTieToTheProvider(t *testing.T) {
 	for _, a := range payout.Accounts {
 		want := map[payout.Account]money.Fen{payout.AccountFees: -7, payout.AccountProvider: 7}[a]
 		if got := second.Closing.Balance(a); got.Amount != want {
-			t.Errorf("%s: %+v, want %d: everything has ended, and the fee was kept", a, got, want)
+			t.Errorf("%s: %+v, want %d: everything has ended, and the fee was deducted", a, got, want)
 		}
 	}
 	again, err := r.reports().DayClose(t.Context(), "sandbox", first, d.Zone())

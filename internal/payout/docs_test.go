@@ -122,7 +122,7 @@ var causes = map[TransferKind]string{
 	PostCredit:        "two persons record that an app has paid money in", PostDebit: "two persons record that an app was paid money out",
 	PostReserve: "a packet is paid from the balance of its app",
 	PostRelease: "a remainder, or a cancelled payout, goes back to the balance of the app",
-	PostFee:     "a statement lists a fee", PostFeeReturned: "a statement lists a fee that was given back",
+	PostFee:     "a statement lists a fee", PostFeeReturned: "a statement lists a returned fee",
 	PostTopUp:      "a statement lists money of our bank account that is with the provider",
 	PostWithdrawal: "a statement lists money of the provider that is on our bank account",
 }

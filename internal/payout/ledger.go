@@ -15,7 +15,7 @@ const (
 	AccountOutside   Account = "outside"
 	AccountSuspense  Account = "suspense"
 	AccountHouse     Account = "house"
-	// AccountFees is what a provider has kept for its service; below zero: our expense.
+	// AccountFees holds the fees of providers; below zero: our expense.
 	AccountFees Account = "fees"
 	// AccountPrefunded is the money that an app has paid in and that is not in a packet.
 	AccountPrefunded Account = "prefunded"
@@ -63,10 +63,10 @@ const (
 	PostReserve TransferKind = "reserve"
 	// PostRelease: money of a packet goes back to its app's balance. It is the refund of a merchant's packet.
 	PostRelease TransferKind = "release"
-	// PostFee: the provider has kept a fee. This kind and the next three are those of a statement's
-	// lines without an order (Op.Own).
+	// PostFee: the provider has deducted a fee. This kind and the next three record the lines of a
+	// statement without an order (Op.WithoutOrder).
 	PostFee TransferKind = "fee"
-	// PostFeeReturned: the provider has given a fee back, as after a refund.
+	// PostFeeReturned: the provider has returned a fee, as after a refund.
 	PostFeeReturned TransferKind = "fee_returned"
 	// PostTopUp: money of our bank account is with the provider.
 	PostTopUp TransferKind = "top_up"
@@ -139,7 +139,7 @@ type Transfer struct {
 	Credit Account // the account that receives it
 	Amount money.Fen
 	// OrderNo is the payment id where no order number is involved, the movement's id of a credit or
-	// debit, and OwnID of what belongs to no order.
+	// debit, and LineID of what belongs to no order.
 	OrderNo string
 }
 

@@ -15,10 +15,10 @@ import (
 const OpReturn Op = "return"
 
 // How a statement lists money that moves at a provider without an order of ours. The ledger has
-// these movements from there, under OwnID.
+// these movements from there, under LineID.
 const (
-	OpFee         Op = "fee"          // kept by the provider for its service
-	OpFeeReturned Op = "fee_returned" // a fee that the provider has given back
+	OpFee         Op = "fee"          // deducted by the provider
+	OpFeeReturned Op = "fee_returned" // returned by the provider
 	OpTopUp       Op = "top_up"       // from our bank account to the provider
 	OpWithdrawal  Op = "withdrawal"   // from the provider to our bank account
 )
@@ -26,28 +26,28 @@ const (
 // StatementOps lists the operations of a statement.
 var StatementOps = []Op{OpCharge, OpTransfer, OpRefund, OpReturn, OpFee, OpFeeReturned, OpTopUp, OpWithdrawal}
 
-// Own reports whether a movement of the operation belongs to no order.
-func (o Op) Own() bool {
+// WithoutOrder reports whether a movement of the operation belongs to no order.
+func (o Op) WithoutOrder() bool {
 	return o == OpFee || o == OpFeeReturned || o == OpTopUp || o == OpWithdrawal
 }
 
-// kindOwn begins the ids of movements without an order.
-const kindOwn = "f"
+// kindLine begins the ids of movements without an order.
+const kindLine = "f"
 
-// OwnID derives the id of a movement without an order from the provider's reference of its line: a
+// LineID derives the id of a movement without an order from the provider's reference of its line: a
 // letter and 120 bits of a SHA-256 as base32 digits, as wide as a payment id. A line that is read
 // again has the same id.
-func OwnID(provider, ref string) string {
+func LineID(provider, ref string) string {
 	sum := sha256.Sum256([]byte(provider + " " + ref))
-	id := []byte(kindOwn)
-	for _, b := range sum[:IDLen-len(kindOwn)] {
+	id := []byte(kindLine)
+	for _, b := range sum[:IDLen-len(kindLine)] {
 		id = append(id, digits[b&31])
 	}
 	return string(id)
 }
 
-// IsOwnID reports whether an order number is the id of a movement without an order.
-func IsOwnID(no string) bool { return len(no) == IDLen && strings.HasPrefix(no, kindOwn) }
+// IsLineID reports whether an order number is the id of a movement without an order.
+func IsLineID(no string) bool { return len(no) == IDLen && strings.HasPrefix(no, kindLine) }
 
 // ErrBadDay is wrapped by errors about texts that are not a calendar day.
 var ErrBadDay = errors.New("not a day, YYYY-MM-DD")
@@ -95,7 +95,7 @@ func (d Day) Span(zone *time.Location) (from, to time.Time) {
 type StatementLine struct {
 	Ref     string // the provider's id of the line, the same at every read
 	Op      Op     // one of StatementOps
-	OrderNo string // of a movement without an order OwnID, whatever the adapter says
+	OrderNo string // of a movement without an order LineID, whatever the adapter says
 	Account string // "": the statement does not say
 	Amount  money.Fen
 	At      time.Time

@@ -33,13 +33,13 @@ func TestDay(t *testing.T) {
 	}
 }
 
-// TestOwnID: the id of a movement without an order is that of its line, and no payment has it.
-func TestOwnID(t *testing.T) {
-	id := OwnID("wechat", "1900009231201802015884652186")
-	if id != OwnID("wechat", "1900009231201802015884652186") || !IsOwnID(id) {
+// TestLineID: the id of a movement without an order is that of its line, and no payment has it.
+func TestLineID(t *testing.T) {
+	id := LineID("wechat", "1900009231201802015884652186")
+	if id != LineID("wechat", "1900009231201802015884652186") || !IsLineID(id) {
 		t.Errorf("%q", id)
 	}
-	for _, other := range []string{OwnID("wechat", "1900009231201802015884652187"), OwnID("sandbox", "1900009231201802015884652186")} {
+	for _, other := range []string{LineID("wechat", "1900009231201802015884652187"), LineID("sandbox", "1900009231201802015884652186")} {
 		if other == id || len(other) != len(id) {
 			t.Errorf("%q and %q", id, other)
 		}
@@ -47,11 +47,11 @@ func TestOwnID(t *testing.T) {
 	if _, err := Parse(id); err == nil {
 		t.Error("a payment could have the id")
 	}
-	if IsOwnID(OrderNo(ID(KindPayout, packetID, 5), 1)) || IsOwnID(ID(KindPayout, packetID, 5)) {
+	if IsLineID(OrderNo(ID(KindPayout, packetID, 5), 1)) || IsLineID(ID(KindPayout, packetID, 5)) {
 		t.Error("an order number is not such an id")
 	}
 	for _, op := range StatementOps {
-		if _, posted := transferAccounts[TransferKind(op)]; op.Own() && (!posted || TransferKind(op).Op(KindPayout) != op) {
+		if _, posted := transferAccounts[TransferKind(op)]; op.WithoutOrder() && (!posted || TransferKind(op).Op(KindPayout) != op) {
 			t.Errorf("%s is posted as no kind", op)
 		}
 	}

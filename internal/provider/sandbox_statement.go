@@ -93,7 +93,7 @@ func (v statementAnswer) page(day payout.Day, after uint64, zone *time.Location)
 		case item.Seq <= after:
 			return out, fmt.Errorf("%w: line %d after line %d", errStatement, item.Seq, after)
 		case item.Amount < 1 || item.Amount.Check() != nil || !slices.Contains(payout.StatementOps, item.Op),
-			!item.Op.Own() && (item.OrderNo == "" || item.Account == ""):
+			!item.Op.WithoutOrder() && (item.OrderNo == "" || item.Account == ""):
 			return out, fmt.Errorf("%w: line %d", errStatement, item.Seq)
 		case item.At.Before(last) || !item.At.Before(to):
 			return out, fmt.Errorf("%w: line %d is dated %s", errStatement, item.Seq, item.At.Format(time.RFC3339Nano))

@@ -34,9 +34,9 @@ type LineVerdict struct {
 	Post bool
 }
 
-// CompareOwn compares a line without an order with the amount that the ledger has for it; 0: none
+// CompareWithoutOrder compares a line without an order with the amount that the ledger has for it; 0: none
 // yet. The statement is where such a movement is known from, so it is posted as the line says.
-func CompareOwn(l payout.StatementLine, booked money.Fen) LineVerdict {
+func CompareWithoutOrder(l payout.StatementLine, booked money.Fen) LineVerdict {
 	switch booked {
 	case 0:
 		return LineVerdict{Booked: l.Amount, Post: true}

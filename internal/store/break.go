@@ -170,7 +170,7 @@ func (s *Store) ReviewBreaks(ctx context.Context, r staff.Reconciliation, after 
 // stillApplies reports whether both sides still show the break.
 func (o orders) stillApplies(r staff.Reconciliation, b mysql.BreakRow, now time.Time) bool {
 	switch kind := payout.BreakKind(b.Kind); {
-	case kind == payout.BreakNotInStatement && payout.IsOwnID(b.OrderNo):
+	case kind == payout.BreakNotInStatement && payout.IsLineID(b.OrderNo):
 		return len(o.lines[b.OrderNo]) == 0
 	case kind == payout.BreakNotInStatement:
 		return o.booked[b.OrderNo] == nil || o.missing(b.OrderNo)

@@ -148,7 +148,7 @@ func (tx tx) writeJudged(r staff.Reconciliation, both orders, all []judged, agai
 	var agree []int64
 	for _, j := range all {
 		if j.verdict.Post {
-			if err := tx.post("", r.Provider, ownTransfer(j.line.line())); err != nil {
+			if err := tx.post("", r.Provider, lineTransfer(j.line.line())); err != nil {
 				return err
 			}
 		}

@@ -191,7 +191,7 @@ func (tx tx) lineSums(r mysql.ReconciliationRow) ([]staff.OpSum, lineCounts, err
 		case verdictInFlight, verdictQueried:
 			counts.inFlight += row.N
 		}
-		if payout.Op(row.Op).Own() && !slices.ContainsFunc(sums, func(s staff.OpSum) bool { return s.Op == payout.Op(row.Op) }) {
+		if payout.Op(row.Op).WithoutOrder() && !slices.ContainsFunc(sums, func(s staff.OpSum) bool { return s.Op == payout.Op(row.Op) }) {
 			sums = append(sums, staff.OpSum{Op: payout.Op(row.Op)})
 		}
 		for i := range sums {

@@ -64,8 +64,8 @@ func (s *Store) SaveStatement(ctx context.Context, runID string, by payout.Adapt
 		if i > 0 {
 			text.WriteString(", ")
 		}
-		if l.Op.Own() {
-			l.OrderNo = payout.OwnID(by.Provider, l.Ref)
+		if l.Op.WithoutOrder() {
+			l.OrderNo = payout.LineID(by.Provider, l.Ref)
 		}
 		text.WriteString("(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
 		args = append(args, by.Provider, l.Ref, string(day), mysql.ClipCode(string(l.Op)), mysql.ClipKey(l.OrderNo, 64),
@@ -121,17 +121,17 @@ func (s *Store) SealStatement(ctx context.Context, runID string, by payout.Adapt
 // orders is what MySQL and the statements have of some order numbers.
 type orders struct {
 	booked map[string]*staff.BookedOrder
-	own    map[string]money.Fen // of the ledger, by reference
+	byLine map[string]money.Fen // amounts of transfers without an order, by reference
 	lines  map[string][]lineRow // in order of arrival
 }
 
 // loadOrders reads both sides of some order numbers.
 func (tx tx) loadOrders(provider string, numbers []string) (orders, error) {
-	o := orders{booked: map[string]*staff.BookedOrder{}, own: map[string]money.Fen{}, lines: map[string][]lineRow{}}
-	var ids, ours, own []string
+	o := orders{booked: map[string]*staff.BookedOrder{}, byLine: map[string]money.Fen{}, lines: map[string][]lineRow{}}
+	var ids, ours, lineIDs []string
 	for _, no := range numbers {
-		if payout.IsOwnID(no) {
-			own = append(own, no)
+		if payout.IsLineID(no) {
+			lineIDs = append(lineIDs, no)
 		}
 		if parts, err := payout.Parse(no); err == nil && parts.Attempt > 0 {
 			ids, ours = append(ids, parts.PaymentID), append(ours, no)
@@ -142,13 +142,13 @@ func (tx tx) loadOrders(provider string, numbers []string) (orders, error) {
 			return o, err
 		}
 	}
-	if len(own) > 0 {
+	if len(lineIDs) > 0 {
 		var posts []mysql.TransferRow
-		if err := tx.Where("order_no IN ?", own).Find(&posts).Error; err != nil {
+		if err := tx.Where("order_no IN ?", lineIDs).Find(&posts).Error; err != nil {
 			return o, err
 		}
 		for _, post := range posts {
-			o.own[post.Reference] = money.Fen(post.Amount)
+			o.byLine[post.Reference] = money.Fen(post.Amount)
 		}
 	}
 	if len(numbers) == 0 {
@@ -200,8 +200,8 @@ func (tx tx) loadBooked(o *orders, ids, numbers []string) error {
 	return nil
 }
 
-// ownTransfer is what the ledger has of a movement without an order.
-func ownTransfer(l payout.StatementLine) payout.Transfer {
+// lineTransfer is the transfer of a movement without an order.
+func lineTransfer(l payout.StatementLine) payout.Transfer {
 	return payout.NewTransfer(payout.TransferKind(l.Op), l.OrderNo, l.Amount)
 }
 
@@ -220,9 +220,11 @@ func (o orders) judge(provider, orderNo string, asOf time.Time) []judged {
 	same := map[payout.BreakKind]staff.Sum{}
 	for _, row := range o.lines[orderNo] {
 		l := row.line()
-		v := staff.CompareLine(provider, l, before, o.booked[orderNo], asOf)
-		if l.Op.Own() {
-			v = staff.CompareOwn(l, o.own[ownTransfer(l).Reference()])
+		var v staff.LineVerdict
+		if l.Op.WithoutOrder() {
+			v = staff.CompareWithoutOrder(l, o.byLine[lineTransfer(l).Reference()])
+		} else {
+			v = staff.CompareLine(provider, l, before, o.booked[orderNo], asOf)
 		}
 		out = append(out, judged{row, v, same})
 		before = append(before, l)

@@ -102,7 +102,7 @@ type moveBody struct {
 	Amount *int64  `json:"amount"`
 }
 
-// handleMove adds a movement without an order, as a provider does that keeps a fee.
+// handleMove adds a movement without an order, such as a fee.
 func (s *Server) handleMove(w http.ResponseWriter, r *http.Request) {
 	var b moveBody
 	body, p := readBody(w, r, maxBody)
@@ -111,7 +111,7 @@ func (s *Server) handleMove(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case p != nil:
-	case b.Op == nil || !slices.Contains(ownOps, *b.Op):
+	case b.Op == nil || !slices.Contains(opsWithoutOrder, *b.Op):
 		p = invalid("op", "invalid", "must be fee, fee_returned, top_up or withdrawal")
 	case b.Amount == nil || *b.Amount < 1 || *b.Amount > maxAmount:
 		p = invalid("amount", "out_of_range", "must be 1 to 2^53-1 fen")

@@ -28,8 +28,8 @@ const (
 	opQuery    = "query"  // fault rules only: a query of an order
 )
 
-// ownOps are the movements that belong to no order (POST /_movements).
-var ownOps = []string{"fee", "fee_returned", "top_up", "withdrawal"}
+// opsWithoutOrder are the movements that belong to no order (POST /_movements).
+var opsWithoutOrder = []string{"fee", "fee_returned", "top_up", "withdrawal"}
 
 // params is the content of a send; an order number is bound to it.
 type params struct {

@@ -254,8 +254,8 @@ func TestConcurrentRepeats(t *testing.T) {
 	}
 }
 
-// TestOwnMovements: a movement without an order is in the statement and in no sum of orders.
-func TestOwnMovements(t *testing.T) {
+// TestMovementsWithoutOrder: a movement without an order is in the statement and in no sum of orders.
+func TestMovementsWithoutOrder(t *testing.T) {
 	st := newStand(t)
 	if r := st.send("charge", "c1", "s", 100); r.status != 200 {
 		t.Fatal(r)

@@ -39,7 +39,7 @@ func TestStatement(t *testing.T) {
 		}
 		got, own := map[string]payout.StatementLine{}, map[payout.Op]money.Fen{}
 		for _, l := range page.Lines {
-			if got[l.OrderNo] = l; l.Op.Own() {
+			if got[l.OrderNo] = l; l.Op.WithoutOrder() {
 				own[l.Op] += l.Amount
 			}
 		}
@@ -58,15 +58,15 @@ func TestStatement(t *testing.T) {
 	}
 }
 
-// TestRefundLessItsFee: a bill that lists a refund less the fee that was given back with it has the refund in full, and
-// the fee.
+// TestRefundLessItsFee: a refund that the fund flow lists less its returned fee becomes the full refund and a line for the
+// fee.
 func TestRefundLessItsFee(t *testing.T) {
 	t.Parallel()
 	good := flowHead + flowRow + flowTail + "`1.0,`0.0,`0.00,`1.0,`0.02\r\n"
-	asked := map[string]refundRow{"50000305742018020103387128253": {"r1", "u", 3}}
-	lines, err := readFlows([]byte(good), "2018-02-01", asked)
+	requested := map[string]refundRow{"50000305742018020103387128253": {"r1", "u", 3}}
+	lines, err := readFlows([]byte(good), "2018-02-01", requested)
 	if err != nil || len(lines) != 2 || lines[0].Op != payout.OpRefund || lines[0].Amount != 3 || lines[0].OrderNo != "r1" ||
-		lines[1].Op != payout.OpFeeReturned || lines[1].Amount != 1 || lines[1].Ref != lines[0].Ref+restSuffix {
+		lines[1].Op != payout.OpFeeReturned || lines[1].Amount != 1 || lines[1].Ref != lines[0].Ref+unsettledSuffix {
 		t.Errorf("%+v, %v", lines, err)
 	}
 }

@@ -17,10 +17,10 @@ import (
 // Sources: pay.weixin.qq.com/docs/merchant/products/bill-download/format-trade.html and
 // pay.weixin.qq.com/doc/v2/merchant/4011939779 (fund flow).
 const (
-	colTime, colTransaction, colOutTradeNo = "交易时间", "微信订单号", "商户订单号"
-	colOpenID, colType, colState           = "用户标识", "交易类型", "交易状态"
-	colCurrency, colTotal, colSettled      = "货币种类", "订单金额", "应结订单金额"
-	colRefundID, colOutRefundNo, colAsked  = "微信退款单号", "商户退款单号", "申请退款金额"
+	colTime, colTransaction, colOutTradeNo    = "交易时间", "微信订单号", "商户订单号"
+	colOpenID, colType, colState              = "用户标识", "交易类型", "交易状态"
+	colCurrency, colTotal, colSettled         = "货币种类", "订单金额", "应结订单金额"
+	colRefundID, colOutRefundNo, colRequested = "微信退款单号", "商户退款单号", "申请退款金额"
 
 	colBooked, colBusiness, colFlow   = "记账时间", "微信支付业务单号", "资金流水单号"
 	colName, colKind, colWay          = "业务名称", "业务类型", "收支类型"
@@ -110,16 +110,16 @@ func moment(text string, day payout.Day) (time.Time, error) {
 // that money moved is in the fund flow alone.
 type refundRow struct {
 	outRefundNo, openID string
-	asked               money.Fen // what the sender gets back; the fund flow may have less
+	requested           money.Fen // what the sender receives; the fund flow may have less
 }
 
-// restSuffix follows the reference of a line in that of the line of its rest.
-const restSuffix = "-rest"
+// unsettledSuffix follows the reference of a line in that of the line for what was not settled of it.
+const unsettledSuffix = "-unsettled"
 
-// rest is the part of an order's amount that did not move in our funds: a coupon that we granted, or what
-// the provider keeps or gives back at once. It counts as a fee.
-func rest(l payout.StatementLine, op payout.Op, amount money.Fen) billLine {
-	return billLine{StatementLine: payout.StatementLine{Ref: l.Ref + restSuffix, Op: op, Amount: amount, At: l.At}}
+// unsettled is a line for the part of an order's amount that did not move in our funds: a coupon that we
+// granted, or a fee that was deducted from the same movement. It counts as a fee.
+func unsettled(l payout.StatementLine, op payout.Op, amount money.Fen) billLine {
+	return billLine{StatementLine: payout.StatementLine{Ref: l.Ref + unsettledSuffix, Op: op, Amount: amount, At: l.At}}
 }
 
 // readBills returns the lines of a day, in the order of their times.
@@ -163,11 +163,11 @@ func readTrades(file []byte, day payout.Day, refunds map[string]refundRow) ([]bi
 			openID = row[colOpenID]
 		}
 		if id := row[colRefundID]; row[colState] == "REFUND" {
-			asked, err := sum(row[colAsked])
+			requested, err := sum(row[colRequested])
 			if err != nil {
 				return nil, err
 			}
-			refunds[id] = refundRow{row[colOutRefundNo], openID, asked}
+			refunds[id] = refundRow{row[colOutRefundNo], openID, requested}
 			continue
 		}
 		if row[colState] != "SUCCESS" || row[colCurrency] != currency {
@@ -185,14 +185,14 @@ func readTrades(file []byte, day payout.Day, refunds map[string]refundRow) ([]bi
 			return nil, err
 		}
 		if lines = append(lines, billLine{StatementLine: l}); settled < l.Amount {
-			lines = append(lines, rest(l, payout.OpFee, l.Amount-settled))
+			lines = append(lines, unsettled(l, payout.OpFee, l.Amount-settled))
 		}
 	}
 	return lines, nil
 }
 
 // readFlows returns refunds, transfers, fees, what we move between the merchant's account and our bank,
-// and money that left for a reason that is not known.
+// and outgoing money without a known reason.
 func readFlows(file []byte, day payout.Day, refunds map[string]refundRow) ([]billLine, error) {
 	rows, sums, err := readTable(file)
 	if err != nil {
@@ -247,15 +247,15 @@ func flowLines(row map[string]string, l payout.StatementLine, out bool, refunds 
 		return one(either(payout.OpWithdrawal, payout.OpTopUp), "", "")
 	case is("退款"):
 		r, found := refunds[row[colBusiness]]
-		op := either(payout.OpRefund, payout.OpReturn) // it came back: it did not reach its sender
+		op := either(payout.OpRefund, payout.OpReturn) // incoming: the refund did not reach its sender
 		if !found {
 			return one(op, l.OrderNo, "")
 		}
 		moved := l.Amount
-		l.Account, l.Amount = r.openID, max(moved, r.asked)
+		l.Account, l.Amount = r.openID, max(moved, r.requested)
 		lines := one(op, r.outRefundNo, "")
-		if moved < r.asked {
-			lines = append(lines, rest(l, either(payout.OpFeeReturned, payout.OpFee), r.asked-moved))
+		if moved < r.requested {
+			lines = append(lines, unsettled(l, either(payout.OpFeeReturned, payout.OpFee), r.requested-moved))
 		}
 		return lines
 	case is("转账") && out:
@@ -263,5 +263,5 @@ func flowLines(row map[string]string, l payout.StatementLine, out bool, refunds 
 	case is("转账"), !out, is("结算"):
 		return nil
 	}
-	return one(payout.OpTransfer, row[colFlow], "") // money left, and no order of ours says why
+	return one(payout.OpTransfer, row[colFlow], "") // money went out, and no order of ours explains it
 }

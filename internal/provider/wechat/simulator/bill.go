@@ -39,13 +39,13 @@ func (s *Server) move(f flow) {
 	}
 }
 
-// feeRate is what WeChat keeps of a charge, in hundredths of a percent.
+// feeRate is the fee of a charge, in hundredths of a percent.
 const feeRate = 60
 
-// fee is what is kept of a charge, to the nearest fen.
+// fee is the fee of a charge, rounded to the nearest fen.
 func fee(amount int64) int64 { return (amount*feeRate + 5000) / 10000 }
 
-// moveFee records a fee that is kept (amount above 0) or given back. The caller holds the lock.
+// moveFee records a fee (amount above 0) or a returned one (below 0). The caller holds the lock.
 func (s *Server) moveFee(at time.Time, id, voucher string, amount int64) {
 	switch {
 	case amount > 0:

@@ -8,8 +8,8 @@ import (
 	"hongbao/internal/staff"
 )
 
-// own are the amounts of transfers without an order, by kind.
-func (x *statement) own() map[string]int64 {
+// lineTransfers are the amounts of transfers without an order, by kind.
+func (x *statement) lineTransfers() map[string]int64 {
 	x.t.Helper()
 	var rows []struct {
 		Kind, Provider string
@@ -26,9 +26,9 @@ func (x *statement) own() map[string]int64 {
 	return out
 }
 
-func (x *statement) wantOwn(want map[string]int64) {
+func (x *statement) wantLineTransfers(want map[string]int64) {
 	x.t.Helper()
-	got := x.own()
+	got := x.lineTransfers()
 	for _, kind := range []string{"fee", "fee_returned", "top_up", "withdrawal"} {
 		if got[kind] != want[kind] {
 			x.t.Errorf("%s: %d fen in the ledger, want %d", kind, got[kind], want[kind])
@@ -59,12 +59,12 @@ func TestR12_MovementsWithoutOrder(t *testing.T) {
 		if got := x.sums(r, payout.OpFee); got.Op != payout.OpFee || got.Provider != got.Books || got.Books != (staff.Sum{Count: 2, Amount: 20}) {
 			t.Errorf("%+v", got)
 		}
-		x.wantOwn(all)
+		x.wantLineTransfers(all)
 	}
 
 	fee := &x.Lines[day][2]
 	fee.Amount = 11
-	id := payout.OwnID(provider, fee.Ref)
+	id := payout.LineID(provider, fee.Ref)
 	x.Reconcile(day)
 	x.want(x.breaks(false), "amount_differs "+id)
 	fee.Amount = 10
@@ -82,5 +82,5 @@ func TestR12_MovementsWithoutOrder(t *testing.T) {
 	x.Reconcile(day)
 	x.Reconcile(posted)
 	x.want(x.breaks(false))
-	x.wantOwn(all)
+	x.wantLineTransfers(all)
 }

@@ -18,7 +18,7 @@ func TestCloseWithMovementsWithoutOrder(t *testing.T) {
 	x.Add(payout.OpTopUp, "", "", 50, x.s.Now())
 	tamper(t, x.s.db.SQL, `INSERT INTO transfers (packet_id, kind, debit, credit, amount, order_no, reference, created_at, provider)
 		SELECT '', 'fee', 'fees', 'provider', 3, o.id, CONCAT(o.id, ':fee'), t.created_at, 'other'
-		FROM transfers t, (SELECT '`+payout.OwnID("other", "1")+`' AS id) o LIMIT 1`)
+		FROM transfers t, (SELECT '`+payout.LineID("other", "1")+`' AS id) o LIMIT 1`)
 	first := x.midnight(2 * staff.LedgerSettled)
 	x.Reconcile(first)
 	x.closing()
