@@ -15,7 +15,7 @@ import (
 // PacketStore is the part of MySQL that stores packets.
 type PacketStore interface {
 	RecordPacket(ctx context.Context, p packet.Packet, sealedSeed []byte, eligible []string) (packet.Status, error)
-	Packet(ctx context.Context, id string) (packet.Record, error)
+	PacketRow(ctx context.Context, id string) (packet.Record, error)
 	Fund(ctx context.Context, id string, amounts []money.Fen) (packet.Status, error)
 	RejectPacket(ctx context.Context, id string, f packet.Failure) error
 	SaveFirstAnswer(ctx context.Context, id string, first packet.FirstAnswer) error
@@ -28,8 +28,7 @@ type ClosingStore interface {
 	BeginClosing(ctx context.Context, id string, reason packet.CloseReason) (packet.Status, error)
 	CloseBooks(ctx context.Context, id string, reason packet.CloseReason) (money.Fen, error)
 	FinishPacket(ctx context.Context, id string, first *packet.FirstAnswer) (bool, error)
-	CountRecordedClaims(ctx context.Context, packetID string) (int, error)
-	ShareConflictUsers(ctx context.Context, packetID string) ([]string, error)
+	CountClaims(ctx context.Context, packetID string) (shares, conflicts int, err error)
 	ClaimRecords
 }
 

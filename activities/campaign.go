@@ -17,7 +17,7 @@ type CampaignStore interface {
 	ReserveDay(ctx context.Context, id string) (campaign.Day, bool, error)
 	ReservedDays(ctx context.Context, id string, limit int) ([]campaign.Day, error)
 	DecideDay(ctx context.Context, id string, day payout.Day, status campaign.DayStatus) error
-	Packet(ctx context.Context, id string) (packet.Record, error)
+	PacketRow(ctx context.Context, id string) (packet.Record, error)
 	Clock
 }
 
@@ -94,7 +94,7 @@ func (a *Campaigns) stageDay(ctx context.Context, c campaign.Campaign, day campa
 	if p.ChargeProvider == "" { // the sender is charged
 		p.ChargeProvider = a.Providers.Charges().Name()
 	}
-	_, err := a.Store.Packet(ctx, p.ID)
+	_, err := a.Store.PacketRow(ctx, p.ID)
 	if !errors.Is(err, packet.ErrNotFound) {
 		return campaign.DayCreated, err
 	}
@@ -135,7 +135,7 @@ func (a *Campaigns) awaitRow(ctx context.Context, id string) error {
 	tick := time.NewTicker(rowPause)
 	defer tick.Stop()
 	for {
-		if _, err := a.Store.Packet(ctx, id); !errors.Is(err, packet.ErrNotFound) {
+		if _, err := a.Store.PacketRow(ctx, id); !errors.Is(err, packet.ErrNotFound) {
 			return err
 		}
 		select {

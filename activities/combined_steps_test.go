@@ -63,7 +63,7 @@ func (w *whole) RecordPacket(context.Context, packet.Packet, []byte, []string) (
 	return w.status, w.do("record")
 }
 
-func (w *whole) Packet(context.Context, string) (packet.Record, error) {
+func (w *whole) PacketRow(context.Context, string) (packet.Record, error) {
 	return packet.Record{Packet: w.packet, Stored: w.status, SealedSeed: w.sealed}, nil
 }
 
@@ -85,13 +85,11 @@ func (w *whole) View(context.Context, string) (packet.PoolView, error) {
 	return packet.PoolView{ClaimedCount: w.won}, nil
 }
 
-func (*whole) ShareConflictUsers(context.Context, string) ([]string, error) { return nil, nil }
-
-func (w *whole) CountRecordedClaims(context.Context, string) (n int, _ error) {
+func (w *whole) CountClaims(context.Context, string) (n, _ int, _ error) {
 	if len(w.winners) > 0 {
 		n, w.winners = w.winners[0], w.winners[1:]
 	}
-	return n, w.do("count")
+	return n, 0, w.do("count")
 }
 
 func (w *whole) CloseBooks(_ context.Context, _ string, reason packet.CloseReason) (money.Fen, error) {

@@ -69,16 +69,10 @@ func (a *Packets) countRecorded(ctx context.Context, id string) (n int, all bool
 		return 0, false, temporalError(err)
 	}
 	counts := reconcile.Counts{First: reconcile.ClaimsFirst, Pool: view.ClaimedCount, Kept: view.KeptCount}
-	if n, err = a.Store.CountRecordedClaims(ctx, id); err != nil {
-		return n, false, temporalError(err)
+	if counts.Shares, counts.Conflicts, err = a.Store.CountClaims(ctx, id); err != nil {
+		return 0, false, temporalError(err)
 	}
-	if counts.Shares = n; counts.Compare() != reconcile.Lacks { // n counts share conflicts too
-		conflicts, err := a.Store.ShareConflictUsers(ctx, id)
-		if err != nil {
-			return n, false, temporalError(err)
-		}
-		counts.Shares, counts.Conflicts = n-len(conflicts), len(conflicts)
-	}
+	n = counts.Shares + counts.Conflicts
 	switch counts.Compare() {
 	case reconcile.Lacks:
 		return n, false, nil

@@ -54,7 +54,7 @@ func (a *Packets) record(ctx context.Context, p packet.Packet) (packet.Status, e
 		}
 		if len(eligible) != p.EligibleCount {
 			// The pool may be lost after the packet was recorded: the row counts (rule R3).
-			if rec, err := a.Store.Packet(ctx, p.ID); err == nil && rec.BodyHash == p.BodyHash {
+			if rec, err := a.Store.PacketRow(ctx, p.ID); err == nil && rec.BodyHash == p.BodyHash {
 				return rec.Stored, nil
 			}
 			return "", fmt.Errorf("packet %s: eligible list has %d of %d ids: %w", p.ID, len(eligible), p.EligibleCount, packet.ErrPoolGone)
@@ -90,7 +90,7 @@ func (a *Packets) Fund(ctx context.Context, p packet.Packet, f packet.Facts) (pa
 
 // computeShares derives the shares of a packet from its sealed seed.
 func (a *Packets) computeShares(ctx context.Context, id string) ([]money.Fen, packet.Record, error) {
-	rec, err := a.Store.Packet(ctx, id)
+	rec, err := a.Store.PacketRow(ctx, id)
 	if err != nil {
 		return nil, rec, err
 	}
@@ -153,7 +153,7 @@ func (a *Packets) RejectPacket(ctx context.Context, p packet.Packet, f packet.Fa
 		return afterStep(f, err)
 	}
 	// The first reason stays, because the sender has it, even if the charge has another one by now.
-	rec, err := a.Store.Packet(ctx, p.ID)
+	rec, err := a.Store.PacketRow(ctx, p.ID)
 	if err != nil {
 		return f, temporalError(err)
 	}

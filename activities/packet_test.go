@@ -34,10 +34,8 @@ func (l *lostHandOffs) EachClaim(_ context.Context, _ string, visit func([]packe
 	return visit(l.winners)
 }
 
-func (*lostHandOffs) ShareConflictUsers(context.Context, string) ([]string, error) { return nil, nil }
-
-func (l *lostHandOffs) CountRecordedClaims(context.Context, string) (int, error) {
-	return len(l.recorded), nil
+func (l *lostHandOffs) CountClaims(context.Context, string) (shares, conflicts int, err error) {
+	return len(l.recorded), 0, nil
 }
 
 func (l *lostHandOffs) RecordedClaims(_ context.Context, _ string, claims []packet.Claim) (out packet.Recorded, _ error) {
@@ -74,12 +72,8 @@ func TestR11_DrainStartsWhatIsMissing(t *testing.T) {
 // promised is a packet with a share conflict that its rebuilt pool lacks.
 type promised struct{ lostHandOffs }
 
-func (*promised) ShareConflictUsers(context.Context, string) ([]string, error) {
-	return []string{"late"}, nil
-}
-
-func (p *promised) CountRecordedClaims(context.Context, string) (int, error) {
-	return len(p.recorded) + 1, nil
+func (p *promised) CountClaims(context.Context, string) (shares, conflicts int, err error) {
+	return len(p.recorded), 1, nil
 }
 
 // TestR9_DrainLooksPastConflicts: a share conflict that the pool lacks does not hide a missing
@@ -101,13 +95,11 @@ func TestR9_DrainLooksPastConflicts(t *testing.T) {
 // busyRelay is a packet of which one claim is recorded between two checks.
 type busyRelay struct{ lostHandOffs }
 
-func (*busyRelay) ShareConflictUsers(context.Context, string) ([]string, error) { return nil, nil }
-
-func (r *busyRelay) CountRecordedClaims(context.Context, string) (int, error) {
+func (r *busyRelay) CountClaims(context.Context, string) (shares, conflicts int, err error) {
 	if n := len(r.recorded); n < len(r.winners) {
 		r.recorded[r.winners[n].UserID] = true
 	}
-	return len(r.recorded), nil
+	return len(r.recorded), 0, nil
 }
 
 // TestDrainLeavesTheRelayItsWork: while claims are being recorded, nothing is started twice.
@@ -138,7 +130,7 @@ type ledgerOfShares struct {
 	opened  map[string][]money.Fen
 }
 
-func (l *ledgerOfShares) Packet(_ context.Context, id string) (packet.Record, error) {
+func (l *ledgerOfShares) PacketRow(_ context.Context, id string) (packet.Record, error) {
 	l.reads++
 	return l.records[id], nil
 }

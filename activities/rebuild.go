@@ -41,7 +41,7 @@ func (a *Packets) requestRebuild(ctx context.Context, id string) error {
 	if a.PoolRebuild == nil {
 		return nil
 	}
-	rec, err := a.Store.Packet(ctx, id)
+	rec, err := a.Store.PacketRow(ctx, id)
 	if err != nil || rec.Stored != packet.StatusOpen || time.Until(rec.ExpiresAt) < rebuildMinLife {
 		return err
 	}

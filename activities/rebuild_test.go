@@ -23,7 +23,7 @@ type lostPool struct {
 	shut     []fence.LaneReason
 }
 
-func (l *lostPool) Packet(context.Context, string) (packet.Record, error) { return l.row, nil }
+func (l *lostPool) PacketRow(context.Context, string) (packet.Record, error) { return l.row, nil }
 
 func (*lostPool) OpenPool(context.Context, string, []money.Fen, func(int)) error {
 	return packet.ErrPoolGone

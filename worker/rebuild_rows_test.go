@@ -196,7 +196,7 @@ func TestR9_PoolsFromRows(t *testing.T) {
 		wait.Until(t, "retired", func() bool { return must(r.pool.View(ctx, id))(t).Retired })
 	}
 	for id, n := range map[string]int{some.ID: 120, closing.ID: 7, guests.ID: 2, large.ID: 1} {
-		wait.Until(t, "claims recorded", func() bool { return must(r.store.CountRecordedClaims(ctx, id))(t) == n })
+		wait.Until(t, "claims recorded", func() bool { return r.recordedClaims(t, id) == n })
 	}
 	// Only then it is certain that the request was answered 202 or timed out.
 	wait.Until(t, "the packet has been funding for a while", func() bool { return time.Since(funding.CreatedAt) > 5*time.Second })

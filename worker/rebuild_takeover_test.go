@@ -75,7 +75,7 @@ func TestR9_RebuildKilled(t *testing.T) {
 			}
 		}
 		r.quietLanes(t)
-		wait.Until(t, "claims recorded", func() bool { return must(r.store.CountRecordedClaims(ctx, p.ID))(t) == 5*(i+1) })
+		wait.Until(t, "claims recorded", func() bool { return r.recordedClaims(t, p.ID) == 5*(i+1) })
 		r.flush(t)
 		from := r.awaitShut(t, lane)
 		dying, kill := context.WithCancel(ctx)
@@ -188,7 +188,7 @@ func TestR9_RebuildStale(t *testing.T) {
 		r.awaitOpen(t, p.ID)
 		lane := packet.Lane(p.ID, harness.Lanes)
 		g := r.grab(t, p.ID, "first")
-		wait.Until(t, "claim recorded", func() bool { return must(r.store.CountRecordedClaims(ctx, p.ID))(t) == 1 })
+		wait.Until(t, "claim recorded", func() bool { return r.recordedClaims(t, p.ID) == 1 })
 		r.flush(t)
 		r.awaitShut(t, lane)
 		slow := cfg

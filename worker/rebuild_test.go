@@ -355,3 +355,13 @@ func (r *rig) settled(t testing.TB, packets []packet.Packet) {
 		t.Errorf("%d violations in the ledger", found.ViolationCount())
 	}
 }
+
+// recordedClaims counts the claims of a packet that MySQL has, with or without a share.
+func (r *rig) recordedClaims(t testing.TB, id string) int {
+	t.Helper()
+	shares, conflicts, err := r.store.CountClaims(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return shares + conflicts
+}

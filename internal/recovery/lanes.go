@@ -112,17 +112,13 @@ func (r *Recovery) lacks(ctx context.Context, ids []string) (bool, error) {
 			continue
 		}
 		of := reconcile.Counts{First: reconcile.RecordedFirst}
-		if of.Shares, err = r.Store.CountClaimedShares(ctx, id); err != nil {
-			return false, err
-		}
-		conflicts, err := r.Store.ShareConflictUsers(ctx, id)
-		if err == nil && len(conflicts) > 0 {
+		of.Shares, of.Conflicts, err = r.Store.CountClaims(ctx, id)
+		if err == nil && of.Conflicts > 0 {
 			users[id], err = r.Store.ClaimUsers(ctx, id)
 		}
 		if err != nil {
 			return false, err
 		}
-		of.Conflicts = len(conflicts)
 		counts[id] = of
 	}
 	views, err := r.Pools.ViewsUnfenced(ctx, ids)

@@ -47,8 +47,7 @@ type Packets interface {
 	UnclaimedShares(ctx context.Context, packetID string, after, limit int) ([]payout.UnclaimedShare, error)
 	PacketStates(ctx context.Context, ids []string) (map[string]packet.RowState, error)
 	UnfinishedPackets(ctx context.Context, status packet.Status, after packet.Cursor, limit int) ([]packet.UnfinishedPacket, error)
-	CountClaimedShares(ctx context.Context, packetID string) (int, error)
-	ShareConflictUsers(ctx context.Context, packetID string) ([]string, error)
+	CountClaims(ctx context.Context, packetID string) (shares, conflicts int, err error)
 	ClaimUsers(ctx context.Context, packetID string) ([]string, error)
 	reconcile.Store
 }

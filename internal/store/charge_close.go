@@ -13,16 +13,6 @@ import (
 // errWithdrawn means that a charge was withdrawn before it was paid: its packet does not open.
 var errWithdrawn = fmt.Errorf("the charge was withdrawn: %w", ErrMoved)
 
-// notWithdrawn returns errWithdrawn for a packet whose paid charge was withdrawn before.
-func (tx tx) notWithdrawn(packetID string) error {
-	var row mysql.PaymentRow
-	err := tx.Where("id = ? AND pay_until IS NOT NULL", payout.ID(payout.KindCharge, packetID, 0)).Limit(1).Find(&row).Error
-	if err == nil && row.ID != "" && row.Payment().Withdrawn() {
-		err = fmt.Errorf("packet %s: %w", packetID, errWithdrawn)
-	}
-	return err
-}
-
 // WithdrawCharge records that the charge of a packet is to be closed at the provider before its sender pays,
 // and wakes its run. A repeat, and a charge that has ended, change nothing. Errors: ErrNotFound while the
 // packet is not recorded, ErrUnavailable.

@@ -1,6 +1,8 @@
 package store
 
 import (
+	"fmt"
+
 	"hongbao/internal/money"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
@@ -16,7 +18,7 @@ func (tx tx) refundLateCharge(was mysql.PaymentRow, now payout.Payment) error {
 	if !payout.ChargeSucceededLate(payout.Status(was.Status), now) {
 		return nil
 	}
-	row, err := tx.lockPacket(was.PacketID)
+	row, _, err := tx.lockPacket(was.PacketID)
 	if err != nil || row.Status != string(packet.StatusRejected) {
 		return err
 	}
@@ -28,14 +30,16 @@ func (tx tx) refundLateCharge(was mysql.PaymentRow, now payout.Payment) error {
 	return tx.createRemainderRefund(row, money.Fen(was.Amount))
 }
 
-// mayOpen is charged unless a hold stops the opening. A restored MySQL may not know that the packet
-// was rejected before its charge succeeded.
+// mayOpen returns ErrMoved unless the packet's charge is paid and was not withdrawn before, and the hold
+// that stops the opening. A restored MySQL may not know that the packet was rejected before its charge
+// succeeded.
 func (tx tx) mayOpen(id string) error {
-	if err := tx.charged(id); err != nil {
+	charge, err := tx.chargeIs(id, payout.StatusPaid)
+	if err != nil {
 		return err
 	}
-	if err := tx.notWithdrawn(id); err != nil {
-		return err
+	if charge.Payment().Withdrawn() {
+		return fmt.Errorf("packet %s: %w", id, errWithdrawn)
 	}
 	return tx.allow(payout.ActionOpenPacket, aboutCharge(id))
 }

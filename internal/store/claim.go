@@ -84,7 +84,7 @@ func (s *Store) BeginClaim(ctx context.Context, c packet.Claim, limits payout.Li
 		if err := limits.Adapter.Assign(p); err != nil {
 			return err
 		}
-		first, err := tx.newAttempt(*p, 1, encode)
+		first, err := tx.newAttempt(*p, mysql.PaymentRow{}, 1, encode)
 		if err != nil {
 			return err
 		}
@@ -259,9 +259,11 @@ func (tx tx) closeBooks(row mysql.PacketRow, reason packet.CloseReason) (money.F
 	if remainder < 0 {
 		return 0, fmt.Errorf("packet %s: claimed %d of %d fen: %w", row.ID, claimed.Sum, row.TotalAmount, ErrConflict)
 	}
-	best, err := bestShare(tx.DB, row.ID)
-	if err != nil {
-		return 0, err
+	var best *int
+	if claimed.N > 0 {
+		if best, err = bestShare(tx.DB, row.ID); err != nil {
+			return 0, err
+		}
 	}
 	err = tx.Exec(`UPDATE packets SET books_closed_at = ?, remainder = ?, claimed_count = ?, best_share = ?, last_share = ?, updated_at = ?,
 		close_reason = COALESCE(NULLIF(?, ''), close_reason) WHERE id = ? AND books_closed_at IS NULL`,
@@ -278,19 +280,11 @@ func bestShare(db *gorm.DB, packetID string) (*int, error) {
 	return best, err
 }
 
-// CountRecordedClaims counts the recorded claims of a packet: claimed shares and share conflicts.
+// CountClaims counts the recorded claims of a packet: with a share, and without one (share conflicts).
 // Errors: ErrUnavailable.
-func (s *Store) CountRecordedClaims(ctx context.Context, packetID string) (int, error) {
-	return s.countClaimRows(ctx, packetID, mysql.ClaimOfShare, mysql.ClaimConflict)
-}
-
-// CountClaimedShares counts the claimed shares of a packet. Errors: ErrUnavailable.
-func (s *Store) CountClaimedShares(ctx context.Context, packetID string) (int, error) {
-	return s.countClaimRows(ctx, packetID, mysql.ClaimOfShare)
-}
-
-func (s *Store) countClaimRows(ctx context.Context, packetID string, kinds ...string) (int, error) {
-	var n int64
-	err := s.read(ctx).Model(&mysql.ClaimRow{}).Where("packet_id = ? AND kind IN ?", packetID, kinds).Count(&n).Error
-	return int(n), mysql.Classify(err)
+func (s *Store) CountClaims(ctx context.Context, packetID string) (shares, conflicts int, err error) {
+	var counted struct{ Shares, Conflicts int }
+	err = s.read(ctx).Raw("SELECT COALESCE(SUM(kind = 'share'), 0) AS shares, COALESCE(SUM(kind = 'conflict'), 0) AS conflicts "+
+		"FROM claims WHERE packet_id = ? AND kind IN ('share', 'conflict')", packetID).Scan(&counted).Error
+	return counted.Shares, counted.Conflicts, mysql.Classify(err)
 }

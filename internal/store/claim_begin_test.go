@@ -140,8 +140,8 @@ func TestBeginClaimRefuses(t *testing.T) {
 		t.Errorf("while held: %+v", b)
 	}
 	setHold(t, s, "ops", "k2", "go", false)
-	if n, err := s.CountRecordedClaims(ctx, p.ID); err != nil || n != 1 {
-		t.Errorf("%d shares claimed, %v", n, err)
+	if n, m, err := s.CountClaims(ctx, p.ID); err != nil || n != 1 || m != 0 {
+		t.Errorf("%d claims with and %d without a share, %v", n, m, err)
 	}
 	_, err = s.BeginClosing(ctx, p.ID, packet.CloseExpired)
 	must(t, err)

@@ -108,18 +108,18 @@ func (tx tx) allow(action payout.HoldAction, on holdNames) error {
 	return err
 }
 
-// sendHold returns the hold that stops a send of a payment through an adapter, nil without one. The
-// refund of a cancelled payout is held too while the payout's money may still move (rule R5: a share
-// is queried with all its order numbers).
-func (tx tx) sendHold(paymentID, packetID string, by payout.Adapter) (*payout.Hold, error) {
-	hold, account, err := tx.stops(payout.ActionSendPayment, holdNames{provider: by.Provider, packet: packetID, payment: paymentID})
+// sendHold returns the hold that stops a send of a payment through an adapter, nil without one. charge is
+// that of a refund's packet. The refund of a cancelled payout is held too while the payout's money may
+// still move (rule R5: a share is queried with all its order numbers).
+func (tx tx) sendHold(p payout.Payment, charge mysql.PaymentRow, by payout.Adapter) (*payout.Hold, error) {
+	hold, account, err := tx.stops(payout.ActionSendPayment, holdNames{provider: by.Provider, packet: p.PacketID, payment: p.ID})
 	if err == nil {
 		err = checkAccount(account, by)
 	}
-	if hold != nil || err != nil {
+	if hold != nil || err != nil || p.Kind != payout.KindRefund {
 		return hold, err
 	}
-	return tx.refundHold(paymentID, packetID)
+	return tx.refundHold(p.ID, charge)
 }
 
 // placeHold stores a hold unless the same cause has placed it before.

@@ -5,8 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-
-	"gorm.io/gorm"
+	"time"
 
 	"hongbao/internal/failpoint"
 	"hongbao/internal/money"
@@ -29,8 +28,8 @@ func (s *Store) RecordPacket(ctx context.Context, p packet.Packet, sealedSeed []
 			return err
 		})
 	})
-	if mysql.Duplicate(err) { // a concurrent run wrote the same row
-		rec, rerr := s.Packet(ctx, p.ID)
+	if mysql.Duplicate(err) { // this run or another wrote the row before
+		rec, rerr := s.PacketRow(ctx, p.ID)
 		if rerr != nil {
 			return "", rerr
 		}
@@ -42,28 +41,23 @@ func (s *Store) RecordPacket(ctx context.Context, p packet.Packet, sealedSeed []
 	return status, err
 }
 
-// recordPacket inserts a packet and its charge, unless it has the packet. covered: its app's balance
-// covers it, if the app funds it.
+// recordPacket inserts a packet and its charge. covered: its app's balance covers it, if the app funds
+// it.
 func (tx tx) recordPacket(p packet.Packet, sealedSeed []byte, eligible []string, covered bool) (packet.Status, error) {
 	row, err := mysql.NewPacketRow(p, sealedSeed, eligible, tx.now)
 	if err != nil {
 		return "", err
 	}
-	var old mysql.PacketRow
-	switch err := tx.Where("id = ?", p.ID).Take(&old).Error; {
-	case err == nil:
-		if old.BodyHash != p.BodyHash {
-			return "", fmt.Errorf("packet %s: %w", p.ID, ErrConflict)
+	if n := len(eligible); n > 0 && n != p.EligibleCount {
+		return "", fmt.Errorf("packet %s: list has %d of %d users: %w", p.ID, n, p.EligibleCount, ErrConflict)
+	}
+	if err := tx.Create(&row).Error; err != nil { // before the rest: a repeat is a duplicate
+		return "", err
+	}
+	if p.EligibleCount > 0 && len(eligible) == 0 {
+		if err := tx.restoredOnly(); err != nil {
+			return "", err
 		}
-		return packet.Status(old.Status), nil
-	case !errors.Is(err, gorm.ErrRecordNotFound):
-		return "", err
-	}
-	if err := tx.listAllowed(p, eligible); err != nil {
-		return "", err
-	}
-	if err := tx.Create(&row).Error; err != nil {
-		return "", err
 	}
 	charge := payout.Payment{
 		ID: payout.ID(payout.KindCharge, p.ID, 0), Kind: payout.KindCharge, PacketID: p.ID, App: p.App, UserID: p.SenderID, ShareIndex: -1,
@@ -80,17 +74,6 @@ func (tx tx) recordPacket(p packet.Packet, sealedSeed []byte, eligible []string,
 		return "", err
 	}
 	return packet.StatusFunding, tx.reserve(charge)
-}
-
-// listAllowed refuses a list of another length, and a missing one outside a recovery.
-func (tx tx) listAllowed(p packet.Packet, eligible []string) error {
-	switch {
-	case len(eligible) == p.EligibleCount:
-		return nil
-	case len(eligible) == 0:
-		return tx.restoredOnly()
-	}
-	return fmt.Errorf("packet %s: list has %d of %d users: %w", p.ID, len(eligible), p.EligibleCount, ErrConflict)
 }
 
 // remark is the text that payer and payee see at the provider: at most 32 characters.
@@ -113,11 +96,7 @@ func (s *Store) RecoverFund(ctx context.Context, id string, amounts []money.Fen)
 
 func (s *Store) fund(ctx context.Context, id string, amounts []money.Fen, charged func(tx, string) error) (packet.Status, error) {
 	var status packet.Status
-	err := s.inTx(ctx, failpoint.CreateFund, func(tx tx) error {
-		row, err := tx.lockPacket(id)
-		if err != nil {
-			return err
-		}
+	err := s.inPacketTx(ctx, id, failpoint.CreateFund, func(tx tx, row mysql.PacketRow) error {
 		if status = packet.Status(row.Status); status != packet.StatusFunding {
 			return nil
 		}
@@ -159,26 +138,24 @@ func (tx tx) closeUnopened(id string) error {
 // errChargeReturned means that the sender has the charge back.
 var errChargeReturned = fmt.Errorf("the charge was returned: %w", ErrMoved)
 
-// charged returns ErrMoved unless the packet's charge is paid: money that did not arrive is neither
-// handed out nor refunded.
-func (tx tx) charged(id string) error { return tx.chargeIs(id, payout.StatusPaid) }
-
-// chargeIs returns ErrMoved unless the packet's charge has one of these statuses.
-func (tx tx) chargeIs(id string, wanted ...payout.Status) error {
+// chargeIs reads a packet's charge and returns ErrMoved unless it has one of these statuses: money that
+// did not arrive is neither handed out nor refunded.
+func (tx tx) chargeIs(id string, wanted ...payout.Status) (mysql.PaymentRow, error) {
 	charge, err := tx.chargeOf(id, false)
 	status := payout.Status(charge.Status)
 	switch {
 	case err != nil || slices.Contains(wanted, status):
-		return err
+		return charge, err
 	case status == payout.StatusReturned:
-		return fmt.Errorf("packet %s: %w", id, errChargeReturned)
+		return charge, fmt.Errorf("packet %s: %w", id, errChargeReturned)
 	}
-	return fmt.Errorf("packet %s: charge is %q: %w", id, status, ErrMoved)
+	return charge, fmt.Errorf("packet %s: charge is %q: %w", id, status, ErrMoved)
 }
 
-// chargeOf reads a packet's charge: its status, amount and provider. Without one the row is empty.
+// chargeOf reads a packet's charge: its status, amount and provider, and whether it was withdrawn. Without
+// one the row is empty.
 func (tx tx) chargeOf(packetID string, lock bool) (row mysql.PaymentRow, err error) {
-	err = tx.locking(lock).Select("id", "status", "amount", "provider", "provider_account").
+	err = tx.locking(lock).Select("id", "kind", "status", "amount", "provider", "provider_account", "pay_until", "close_requested_at").
 		Where("id = ?", payout.ID(payout.KindCharge, packetID, 0)).Limit(1).Find(&row).Error
 	return row, err
 }
@@ -199,15 +176,27 @@ func (tx tx) movePacket(id string, from, to packet.Status, set map[string]any) e
 	return nil
 }
 
-func (tx tx) lockPacket(id string) (mysql.PacketRow, error) {
+// lockPacket reads a packet with MySQL's time and locks its row. Errors: ErrNotFound.
+func (tx tx) lockPacket(id string) (mysql.PacketRow, time.Time, error) {
+	var found struct {
+		Packet mysql.PacketRow `gorm:"embedded"`
+		Now    time.Time       `gorm:"column:read_at"`
+	}
+	err := tx.Raw("SELECT UTC_TIMESTAMP(6) AS read_at, p.* FROM packets p WHERE p.id = ? FOR UPDATE", id).Scan(&found).Error
+	if err == nil && found.Packet.ID == "" {
+		err = fmt.Errorf("packet %s: %w", id, ErrNotFound)
+	}
+	return found.Packet, found.Now, err
+}
+
+// inPacketTx runs fn in a transaction whose first statement locks and reads a packet.
+func (s *Store) inPacketTx(ctx context.Context, id string, step failpoint.Step, fn func(tx tx, row mysql.PacketRow) error) error {
 	var row mysql.PacketRow
-	if err := tx.Raw("SELECT * FROM packets WHERE id = ? FOR UPDATE", id).Scan(&row).Error; err != nil {
-		return row, err
+	lock := func(tx tx) (now time.Time, err error) {
+		row, now, err = tx.lockPacket(id)
+		return now, err
 	}
-	if row.ID == "" {
-		return row, fmt.Errorf("packet %s: %w", id, ErrNotFound)
-	}
-	return row, nil
+	return s.inTxAfter(ctx, step, lock, func(tx tx) error { return fn(tx, row) })
 }
 
 // RejectPacket moves funding to rejected after the charge has failed with that code. The row
@@ -215,10 +204,9 @@ func (tx tx) lockPacket(id string) (mysql.PacketRow, error) {
 // succeed later, or have succeeded and opened the packet. Repeatable. Errors: ErrNotFound,
 // ErrMoved when the row differs, payout.ErrMySQLRestored, ErrUnavailable.
 func (s *Store) RejectPacket(ctx context.Context, id string, f packet.Failure) error {
-	return s.inTx(ctx, failpoint.RejectRow, func(tx tx) error {
-		row, err := tx.lockPacket(id)
-		if err != nil || row.Status == string(packet.StatusRejected) {
-			return err
+	return s.inPacketTx(ctx, id, failpoint.RejectRow, func(tx tx, row mysql.PacketRow) error {
+		if row.Status == string(packet.StatusRejected) {
+			return nil
 		}
 		charge, _, err := tx.load(payout.ID(payout.KindCharge, id, 0), true)
 		if err != nil {
@@ -240,20 +228,17 @@ func (s *Store) RejectPacket(ctx context.Context, id string, f packet.Failure) e
 // is not paid, payout.ErrMySQLRestored for a packet in funding, ErrUnavailable.
 func (s *Store) BeginClosing(ctx context.Context, id string, reason packet.CloseReason) (packet.Status, error) {
 	status := packet.StatusClosing
-	err := s.inTx(ctx, failpoint.CloseBegin, func(tx tx) error {
-		row, err := tx.lockPacket(id)
-		if err != nil {
-			return err
-		}
+	err := s.inPacketTx(ctx, id, failpoint.CloseBegin, func(tx tx, row mysql.PacketRow) error {
 		from := packet.Status(row.Status)
 		if from != packet.StatusOpen && from != packet.StatusFunding {
 			status = from
 			return nil
 		}
-		if err := tx.chargeIs(id, payout.StatusPaid, payout.StatusReturned); err != nil {
-			return err
-		}
-		if from == packet.StatusFunding { // a restored MySQL cannot know that nothing was claimed
+		if from == packet.StatusFunding {
+			if _, err := tx.chargeIs(id, payout.StatusPaid, payout.StatusReturned); err != nil {
+				return err
+			}
+			// A restored MySQL cannot know that nothing was claimed.
 			if err := tx.allow(payout.ActionEndUnopened, aboutCharge(id)); err != nil {
 				return err
 			}
@@ -272,11 +257,7 @@ func (s *Store) BeginClosing(ctx context.Context, id string, reason packet.Close
 // also while the lane's fence is shut: then claims may be missing.
 func (s *Store) CloseBooks(ctx context.Context, id string, reason packet.CloseReason) (money.Fen, error) {
 	var remainder money.Fen
-	err := s.inTx(ctx, failpoint.CloseBooks, func(tx tx) error {
-		row, err := tx.lockPacket(id)
-		if err != nil {
-			return err
-		}
+	err := s.inPacketTx(ctx, id, failpoint.CloseBooks, func(tx tx, row mysql.PacketRow) (err error) {
 		if row.BooksClosedAt != nil {
 			remainder = money.Fen(*row.Remainder)
 			return nil
@@ -303,12 +284,8 @@ func (s *Store) CloseBooks(ctx context.Context, id string, reason packet.CloseRe
 // ErrNotFound, ErrUnavailable.
 func (s *Store) FinishPacket(ctx context.Context, id string, first *packet.FirstAnswer) (bool, error) {
 	closed := false
-	err := s.inTx(ctx, failpoint.PacketFinish, func(tx tx) error {
+	err := s.inPacketTx(ctx, id, failpoint.PacketFinish, func(tx tx, row mysql.PacketRow) error {
 		closed = false
-		row, err := tx.lockPacket(id)
-		if err != nil {
-			return err
-		}
 		if row.Status == string(packet.StatusClosed) {
 			closed = true
 			return nil

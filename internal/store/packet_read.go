@@ -24,20 +24,15 @@ func (s *Store) Packet(ctx context.Context, id string) (packet.Record, error) {
 // PacketRow is Packet without the sums that have to be counted while the books are open: claims and
 // best luck. Its cost does not grow with the packet. Errors: ErrNotFound, ErrUnavailable.
 func (s *Store) PacketRow(ctx context.Context, id string) (packet.Record, error) {
-	var row mysql.PacketRow
-	if err := s.read(ctx).Where("id = ?", id).Limit(1).Find(&row).Error; err != nil {
+	var row mysql.RefundedRow
+	// raw: a computed column
+	if err := s.read(ctx).Raw("SELECT packets.*, "+mysql.SelectRefunded+" FROM packets WHERE id = ?", id).Scan(&row).Error; err != nil {
 		return packet.Record{}, mysql.Classify(err)
 	}
-	if row.ID == "" {
+	if row.Packet.ID == "" {
 		return packet.Record{}, fmt.Errorf("packet %s: %w", id, ErrNotFound)
 	}
-	rec, err := row.Record()
-	if err != nil {
-		return rec, err
-	}
-	refunded, err := mysql.Refunded(s.read(ctx), []string{id})
-	rec.RefundedAmount = refunded[id]
-	return rec, mysql.Classify(err)
+	return row.Record()
 }
 
 // countClaims fills in the claimed sums of a packet with open books by reading every claim. Once all

@@ -87,7 +87,7 @@ func TestRecordPacketAtOnce(t *testing.T) {
 	}
 	rec, err := s.Packet(t.Context(), p.ID)
 	must(t, err)
-	if _, err := s.RecordPacket(t.Context(), rec.Packet, nil, nil); err != nil {
+	if _, err := s.RecordPacket(t.Context(), rec.Packet, rec.SealedSeed, nil); err != nil {
 		t.Errorf("the stored body again: %v", err)
 	}
 }

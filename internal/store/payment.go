@@ -195,8 +195,12 @@ func (tx tx) beginSend(row mysql.PaymentRow, attempts []payout.Attempt, limits p
 		return out, err
 	}
 	numbering := payout.ChooseOrderNo(p, attempts, tx.now)
+	var charge mysql.PaymentRow
 	if numbering != payout.NoOrderNo {
-		hold, err := tx.sendHold(p.ID, p.PacketID, limits.Adapter)
+		if charge, err = tx.chargeOfRefund(p); err != nil {
+			return out, err
+		}
+		hold, err := tx.sendHold(p, charge, limits.Adapter)
 		if err != nil {
 			return out, err
 		}
@@ -210,7 +214,7 @@ func (tx tx) beginSend(row mysql.PaymentRow, attempts []payout.Attempt, limits p
 		err = tx.refuseSend(row, p, attempts, &out)
 		return out, err
 	case payout.NewOrderNo:
-		next, err := tx.newAttempt(p, len(attempts)+1, encode)
+		next, err := tx.newAttempt(p, charge, len(attempts)+1, encode)
 		if err != nil {
 			return out, err
 		}
@@ -240,17 +244,22 @@ func (tx tx) writeSend(row mysql.PaymentRow, p payout.Payment, a payout.Attempt)
 	return tx.casPayment(row, p)
 }
 
+// chargeOfRefund reads the charge that a refund gives back; empty for other payments.
+func (tx tx) chargeOfRefund(p payout.Payment) (mysql.PaymentRow, error) {
+	if p.Kind != payout.KindRefund {
+		return mysql.PaymentRow{}, nil
+	}
+	return tx.chargeOf(p.PacketID, false)
+}
+
 // newAttempt returns an attempt with its order number and exact request. A refund names its charge and
 // the charge's amount.
-func (tx tx) newAttempt(p payout.Payment, no int, encode func(payout.Instruction) ([]byte, error)) (payout.Attempt, error) {
+func (tx tx) newAttempt(p payout.Payment, charge mysql.PaymentRow, no int,
+	encode func(payout.Instruction) ([]byte, error)) (payout.Attempt, error) {
 	ins := payout.Instruction{Op: payout.OpOf(p.Kind), OrderNo: payout.OrderNo(p.ID, no), Account: p.Account, Amount: p.Amount,
 		Currency: p.Currency, Remark: p.Remark, SealedName: p.SealedName, Authorization: p.Authorization}
 	if p.Kind == payout.KindRefund {
-		charge, err := tx.chargeOf(p.PacketID, false)
-		if err != nil {
-			return payout.Attempt{}, err
-		}
-		ins.ChargeOrderNo, ins.ChargeTotal = payout.OrderNo(payout.ID(payout.KindCharge, p.PacketID, 0), 1), money.Fen(charge.Amount)
+		ins.ChargeOrderNo, ins.ChargeTotal = payout.OrderNo(charge.ID, 1), money.Fen(charge.Amount)
 	}
 	if !p.PayUntil.IsZero() {
 		var of mysql.PacketRow

@@ -39,7 +39,8 @@ func (tx tx) chargeRecovered(packetID string) error {
 	if err := tx.restoredOnly(); err != nil {
 		return err
 	}
-	return tx.chargeIs(packetID, payout.StatusPaid, payout.StatusReturned)
+	_, err := tx.chargeIs(packetID, payout.StatusPaid, payout.StatusReturned)
+	return err
 }
 
 // FindOrders reads what MySQL has of order numbers; unknown ones are missing from the map. Errors:
@@ -113,7 +114,11 @@ func (s *Store) RecoverAttempt(ctx context.Context, id string, no int, sentAt ti
 				return err
 			}
 		case 1:
-			if a, err = tx.newAttempt(p, no, encode); err != nil {
+			charge, err := tx.chargeOfRefund(p)
+			if err != nil {
+				return err
+			}
+			if a, err = tx.newAttempt(p, charge, no, encode); err != nil {
 				return err
 			}
 			if err := payout.RecordRecovered(&p, &a, limits, sentAt.UTC(), tx.now); err != nil {
@@ -231,7 +236,7 @@ func (s *Store) RecoverRejected(ctx context.Context, id string, f packet.Failure
 		if err := tx.restoredOnly(); err != nil {
 			return err
 		}
-		prow, err := tx.lockPacket(id)
+		prow, _, err := tx.lockPacket(id)
 		if err != nil || prow.Status != string(packet.StatusFunding) {
 			return err
 		}
@@ -271,7 +276,7 @@ func (s *Store) RecoverRemainder(ctx context.Context, id string, amount money.Fe
 		if err := tx.restoredOnly(); err != nil {
 			return err
 		}
-		row, err := tx.lockPacket(id)
+		row, _, err := tx.lockPacket(id)
 		if err != nil || row.BooksClosedAt != nil {
 			return err
 		}

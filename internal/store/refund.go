@@ -73,18 +73,11 @@ func (tx tx) createRefund(refund payout.Payment) error {
 }
 
 // refundHold returns the derived hold of a refund: the sender has the charge back, or the money of
-// the cancelled payout may still move. nil for other payments.
-func (tx tx) refundHold(paymentID, packetID string) (*payout.Hold, error) {
-	if payout.Kind(paymentID[0]) != payout.KindRefund {
-		return nil, nil
-	}
+// the cancelled payout may still move.
+func (tx tx) refundHold(paymentID string, charge mysql.PaymentRow) (*payout.Hold, error) {
 	held := payout.Hold{Scope: payout.HoldPayment, Name: paymentID, By: "ledger", Role: "system", Since: tx.now}
-	charge, err := tx.chargeOf(packetID, false)
-	if err != nil {
-		return nil, err
-	}
 	if payout.Status(charge.Status) == payout.StatusReturned {
-		held.Kind, held.Cause = payout.HoldChargeReturned, payout.ID(payout.KindCharge, packetID, 0)
+		held.Kind, held.Cause = payout.HoldChargeReturned, charge.ID
 		held.Reason = "the sender has the charge back: cancel this refund"
 		return &held, nil
 	}

@@ -164,7 +164,7 @@ func TestDeadlockIsRepeated(t *testing.T) {
 			mu.Lock()
 			runs++
 			mu.Unlock()
-			if _, err := tx.lockPacket(ids[0]); err != nil {
+			if _, _, err := tx.lockPacket(ids[0]); err != nil {
 				return err
 			}
 			if first { // meet here once; a repeat runs alone
@@ -178,7 +178,7 @@ func TestDeadlockIsRepeated(t *testing.T) {
 					}
 				}
 			}
-			_, err := tx.lockPacket(ids[1])
+			_, _, err := tx.lockPacket(ids[1])
 			if my, ok := errors.AsType[*driver.MySQLError](err); ok && my.Number == 1213 {
 				mu.Lock()
 				deadlocks++

@@ -155,7 +155,7 @@ func (b *database) RecordPacket(_ context.Context, p packet.Packet, sealed []byt
 	return status, err
 }
 
-func (b *database) Packet(context.Context, string) (rec packet.Record, err error) {
+func (b *database) PacketRow(context.Context, string) (rec packet.Record, err error) {
 	b.world.look(func() { rec = b.rec })
 	return rec, nil
 }
@@ -368,12 +368,12 @@ func (b *database) FinishPacket(context.Context, string, *packet.FirstAnswer) (c
 	return closed, err
 }
 
-func (b *database) CountRecordedClaims(context.Context, string) (n int, err error) {
+func (b *database) CountClaims(context.Context, string) (shares, conflicts int, err error) {
 	b.world.look(func() {
-		n, _ = b.claimed()
-		n += len(b.shareConflicts)
+		shares, _ = b.claimed()
+		conflicts = len(b.shareConflicts)
 	})
-	return n, nil
+	return shares, conflicts, nil
 }
 
 func (b *database) RecordedClaims(_ context.Context, _ string, claims []packet.Claim) (out packet.Recorded, _ error) {

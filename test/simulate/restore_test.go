@@ -555,11 +555,6 @@ func (b restoredDatabase) RecordedUsers(_ context.Context, _ string, users []str
 	return out, nil
 }
 
-func (b restoredDatabase) CountClaimedShares(context.Context, string) (n int, err error) {
-	b.world.look(func() { n, _ = b.claimed() })
-	return n, nil
-}
-
 func (b restoredDatabase) PacketsToEnd(context.Context) ([]string, error) { return nil, nil }
 
 func (b restoredDatabase) PoolLanes(context.Context) (lanes []fence.LaneRow, err error) {

@@ -199,7 +199,7 @@ func (l *laneWatch) winners(ctx context.Context, id string, view packet.PoolView
 	}
 	counts := reconcile.Counts{First: reconcile.ClaimsFirst, Pool: view.ClaimedCount, Kept: view.KeptCount}
 	var err error
-	if counts.Shares, err = w.cfg.Store.CountClaimedShares(ctx, id); err != nil {
+	if counts.Shares, counts.Conflicts, err = w.cfg.Store.CountClaims(ctx, id); err != nil {
 		return err
 	}
 	if counts.Shares > counts.Pool {
@@ -207,11 +207,6 @@ func (l *laneWatch) winners(ctx context.Context, id string, view packet.PoolView
 			return err
 		}
 	}
-	conflicts, err := w.cfg.Store.ShareConflictUsers(ctx, id)
-	if err != nil {
-		return err
-	}
-	counts.Conflicts = len(conflicts)
 	key, waits := "winners/"+id, "carried/"+id
 	if counts.Compare() == reconcile.Agree {
 		l.agreed.note(id, view, now)
@@ -232,7 +227,7 @@ func (l *laneWatch) winners(ctx context.Context, id string, view packet.PoolView
 	if !w.retryState.allow(key, now) {
 		return nil
 	}
-	if len(conflicts) > 0 {
+	if counts.Conflicts > 0 {
 		if lacks, err := l.poolLacksUsers(ctx, id); lacks || err != nil {
 			return err
 		}
@@ -256,7 +251,7 @@ func (l *laneWatch) poolLacksShares(ctx context.Context, id string) (bool, error
 	cfg := l.watch.cfg
 	counts := reconcile.Counts{First: reconcile.RecordedFirst}
 	var err error
-	if counts.Shares, err = cfg.Store.CountClaimedShares(ctx, id); err != nil {
+	if counts.Shares, counts.Conflicts, err = cfg.Store.CountClaims(ctx, id); err != nil {
 		return false, err
 	}
 	counts.Pool, err = cfg.Pools.ClaimedCount(ctx, id)

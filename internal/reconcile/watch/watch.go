@@ -34,8 +34,7 @@ type PacketStore interface {
 	PacketStates(ctx context.Context, ids []string) (map[string]packet.RowState, error)
 	UnfinishedPackets(ctx context.Context, status packet.Status, after packet.Cursor, limit int) ([]packet.UnfinishedPacket, error)
 	UnfinishedPacket(ctx context.Context, id string) (packet.UnfinishedPacket, bool, error)
-	CountClaimedShares(ctx context.Context, packetID string) (int, error)
-	ShareConflictUsers(ctx context.Context, packetID string) ([]string, error)
+	CountClaims(ctx context.Context, packetID string) (shares, conflicts int, err error)
 	ClaimUsers(ctx context.Context, packetID string) ([]string, error)
 	PacketsToEnd(ctx context.Context) ([]string, error)
 }

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"gorm.io/gorm"
-
 	"hongbao/internal/money"
 	"hongbao/internal/packet"
 )
@@ -119,17 +117,19 @@ func (r PacketRow) Record() (packet.Record, error) {
 // Place returns the place of the packet in lists.
 func (r PacketRow) Place() packet.Cursor { return packet.Cursor{At: r.CreatedAt, ID: r.ID} }
 
-// Refunded sums the final refunds of packets.
-func Refunded(db *gorm.DB, ids []string) (map[string]money.Fen, error) {
-	var refunds []struct {
-		PacketID string
-		Sum      int64
-	}
-	err := db.Raw("SELECT packet_id, SUM(amount) AS sum FROM payments WHERE packet_id IN ? AND kind = 'r' AND status IN ('paid', "+
-		"'paid_outside') GROUP BY packet_id", ids).Scan(&refunds).Error
-	out := map[string]money.Fen{}
-	for _, r := range refunds {
-		out[r.PacketID] = money.Fen(r.Sum)
-	}
-	return out, err
+// SelectRefunded is the column of a RefundedRow: the sum of the final refunds of a packet.
+const SelectRefunded = "(SELECT COALESCE(SUM(y.amount), 0) FROM payments y WHERE y.packet_id = packets.id " +
+	"AND y.kind = 'r' AND y.status IN ('paid', 'paid_outside')) AS refunded"
+
+// RefundedRow is the row of a packet with what was refunded of it.
+type RefundedRow struct {
+	Packet   PacketRow `gorm:"embedded"`
+	Refunded int64
+}
+
+// Record returns the packet.
+func (r RefundedRow) Record() (packet.Record, error) {
+	rec, err := r.Packet.Record()
+	rec.RefundedAmount = money.Fen(r.Refunded)
+	return rec, err
 }

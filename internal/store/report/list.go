@@ -42,16 +42,21 @@ func (s *Source) Packets(ctx context.Context, f packet.RecordFilter) ([]packet.R
 	for i, r := range rows {
 		ids[i] = r.ID
 	}
-	refunded, err := mysql.Refunded(s.read(ctx), ids)
+	var sums []mysql.RefundedRow
+	// raw: a computed column
+	err := s.read(ctx).Raw("SELECT packets.id, "+mysql.SelectRefunded+" FROM packets WHERE id IN ?", ids).Scan(&sums).Error
 	if err != nil {
 		return nil, mysql.Classify(err)
 	}
+	refunded := make(map[string]int64, len(sums))
+	for _, r := range sums {
+		refunded[r.Packet.ID] = r.Refunded
+	}
 	out := make([]packet.Record, len(rows))
 	for i, r := range rows {
-		if out[i], err = r.Record(); err != nil {
+		if out[i], err = (mysql.RefundedRow{Packet: r, Refunded: refunded[r.ID]}).Record(); err != nil {
 			return nil, err
 		}
-		out[i].RefundedAmount = refunded[r.ID]
 	}
 	return out, nil
 }

@@ -269,7 +269,7 @@ func TestStatementsUseAnIndex(t *testing.T) {
 			_, err := s.RecordedClaims(ctx, p.ID, []packet.Claim{claimOf(p, 0, "u1"), claimOf(p, 1, "u9")})
 			return err
 		},
-		"count": func() error { _, err := s.CountRecordedClaims(ctx, p.ID); return err },
+		"count": func() error { _, _, err := s.CountClaims(ctx, p.ID); return err },
 		"statuses": func() error {
 			_, err := s.PayoutProgress(ctx, []payout.ClaimRef{claimed(claimOf(p, 0, "u1")), claimed(claimOf(p, 1, "u2"))})
 			return err
