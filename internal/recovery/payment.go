@@ -109,10 +109,11 @@ func (r *Recovery) restoreNext(ctx context.Context, p payout.Payment) (bool, err
 		if errors.Is(err, payout.ErrUndecided) {
 			return false, r.leaveToStaff(ctx, p.PacketID, no, err.Error())
 		}
+		after := payout.State{Status: p.Status}
 		if err == nil {
-			_, err = r.Store.Settle(ctx, seen, no)
+			after, err = r.Store.Settle(ctx, seen, no)
 		}
-		if put || err != nil {
+		if put || err != nil || after.Status != p.Status {
 			return err == nil, err
 		}
 	}
@@ -125,7 +126,7 @@ func (r *Recovery) restoreAttempt(ctx context.Context, p payout.Payment, no int)
 	if err != nil {
 		return false, err
 	}
-	put, err := r.Store.RecoverAttempt(ctx, p.ID, no, r.since, to.Limits(), to.EncodeRequest)
+	put, err := r.Store.RecoverAttempt(ctx, p, no, r.since, to.Limits(), to.EncodeRequest)
 	if put {
 		r.updateReport(func(v *Report) { v.Numbers++ })
 	}

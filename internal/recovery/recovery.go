@@ -56,7 +56,7 @@ type Packets interface {
 type Payments interface {
 	FindOrders(ctx context.Context, numbers []string) (map[string]payout.KnownOrder, error)
 	UnsettledPayments(ctx context.Context, packetID string) ([]payout.Payment, error)
-	RecoverAttempt(ctx context.Context, id string, no int, sentAt time.Time, limits payout.Limits,
+	RecoverAttempt(ctx context.Context, was payout.Payment, no int, sentAt time.Time, limits payout.Limits,
 		encode func(payout.Instruction) ([]byte, error)) (put bool, err error)
 	RecoverCancel(ctx context.Context, id string) (refund string, err error)
 	Settle(ctx context.Context, o payout.Observation, asked string) (payout.State, error)

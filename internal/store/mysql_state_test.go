@@ -272,7 +272,9 @@ func TestR13_NumberSentAgain(t *testing.T) {
 		t.Fatalf("%+v", st)
 	}
 	again := func() (bool, error) {
-		return s.RecoverAttempt(ctx, id, 1, time.Time{}, limits, encode)
+		was, err := s.PaymentRow(ctx, id)
+		must(t, err)
+		return s.RecoverAttempt(ctx, was, 1, time.Time{}, limits, encode)
 	}
 	_, err := again()
 	wantErr(t, err, ErrMoved)
@@ -285,6 +287,9 @@ func TestR13_NumberSentAgain(t *testing.T) {
 			t.Errorf("time %d: %v, %v; %+v, %v", n, put, err, st, serr)
 		}
 	}
+	// MySQL was restored a second time since the payment was read.
+	_, err = s.RecoverAttempt(ctx, payout.Payment{ID: id, Status: payout.StatusReturned, Attempt: 1}, 2, time.Time{}, limits, encode)
+	wantErr(t, err, ErrMoved)
 	if sends := storetest.Query[int](t, s, "SELECT sends FROM attempts WHERE payment_id = ?", id); sends != 2 {
 		t.Errorf("%d sends", sends)
 	}

@@ -86,23 +86,28 @@ func (s *Store) UnclaimedShares(ctx context.Context, packetID string, after, lim
 	return out, mysql.Classify(err)
 }
 
-// RecoverAttempt stores attempt no of a payment, sent at sentAt or later, with its exact request.
+// RecoverAttempt stores attempt no of a payment, sent at sentAt or later, with its exact request. was is the
+// payment as read before: its row must not have moved on.
 // Its outcome is unknown and is queried. A stored attempt stays as it is, except the current one
 // that the provider had never received by the backup: it was sent again. put reports a change.
-// Errors: ErrNotFound, ErrMoved when it is not the next attempt, payout.ErrUndecided,
+// Errors: ErrNotFound, ErrMoved also when it is not the next attempt, payout.ErrUndecided,
 // payout.ErrWrongProvider, ErrUnavailable, errors of encode.
-func (s *Store) RecoverAttempt(ctx context.Context, id string, no int, sentAt time.Time, limits payout.Limits,
+func (s *Store) RecoverAttempt(ctx context.Context, was payout.Payment, no int, sentAt time.Time, limits payout.Limits,
 	encode func(payout.Instruction) ([]byte, error)) (put bool, err error) {
 	err = s.inTx(ctx, failpoint.RecoverAttempt, func(tx tx) error {
 		put = false
 		if err := tx.restoredOnly(); err != nil {
 			return err
 		}
-		row, attempts, err := tx.load(id, true)
+		row, attempts, err := tx.load(was.ID, true)
 		if err != nil || no < len(attempts) {
 			return err
 		}
 		p, deciding := row.Payment(), row.Payment().OpenDecision
+		if p.Status != was.Status || p.Attempt != was.Attempt {
+			return fmt.Errorf("payment %s is %s under number %d, not %s under %d: %w", p.ID, p.Status, p.Attempt, was.Status, was.Attempt,
+				ErrMoved)
+		}
 		if err := limits.Adapter.Assign(&p); err != nil {
 			return err
 		}
@@ -126,7 +131,7 @@ func (s *Store) RecoverAttempt(ctx context.Context, id string, no int, sentAt ti
 			}
 			put = true
 		default:
-			return fmt.Errorf("payment %s: number %d after %d: %w", id, no, len(attempts), ErrMoved)
+			return fmt.Errorf("payment %s: number %d after %d: %w", p.ID, no, len(attempts), ErrMoved)
 		}
 		arow := mysql.NewAttemptRow(a)
 		write := tx.Save
@@ -140,11 +145,11 @@ func (s *Store) RecoverAttempt(ctx context.Context, id string, no int, sentAt ti
 			return err
 		}
 		if deciding != "" {
-			if err := tx.endOpenDecision(id, payout.DecisionOvertaken); err != nil {
+			if err := tx.endOpenDecision(p.ID, payout.DecisionOvertaken); err != nil {
 				return err
 			}
 		}
-		return tx.recovered(id, a.OrderNo, payout.EventSendRecovered)
+		return tx.recovered(p.ID, a.OrderNo, payout.EventSendRecovered)
 	})
 	return put, err
 }

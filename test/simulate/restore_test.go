@@ -421,14 +421,17 @@ func (b restoredDatabase) RecoverCancel(_ context.Context, id string) (refund st
 	return refund, err
 }
 
-func (b restoredDatabase) RecoverAttempt(_ context.Context, id string, no int, sentAt time.Time, l payout.Limits,
+func (b restoredDatabase) RecoverAttempt(_ context.Context, was payout.Payment, no int, sentAt time.Time, l payout.Limits,
 	encode func(payout.Instruction) ([]byte, error)) (put bool, err error) {
 	err = b.world.do("recover number", func() error {
-		r := b.rows[id]
+		r := b.rows[was.ID]
 		if r == nil { // MySQL was restored again
 			return packet.ErrNotFound
 		}
 		p := r.Payment
+		if p.Status != was.Status || p.Attempt != was.Attempt {
+			return fmt.Errorf("simulated: %w", packet.ErrMoved)
+		}
 		attempts := slices.Clone(r.attempts)
 		switch put = false; no - len(attempts) {
 		case 0:
@@ -449,7 +452,7 @@ func (b restoredDatabase) RecoverAttempt(_ context.Context, id string, no int, s
 		}
 		r.attempts = attempts
 		b.put(r, p)
-		b.endOpen(id, payout.DecisionOvertaken)
+		b.endOpen(was.ID, payout.DecisionOvertaken)
 		return nil
 	})
 	return put, err
