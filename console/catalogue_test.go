@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -76,6 +77,12 @@ func open(word string) (keys []string) {
 				add(f.Code)
 			}
 		}
+	case "advice_charge":
+		add(slices.Collect(maps.Keys(payout.ChargeNextActions))...)
+	case "nav":
+		add("payouts", "refunds", "charges")
+	case "col", "payment":
+		add("payout", "refund", "charge")
 	case "retry_number":
 		add("same", "first", "failed", "returned", "forgotten")
 	case "retry_not":

@@ -70,8 +70,8 @@ type Console struct {
 }
 
 // Folders are the path prefixes that the console serves, besides /.
-var Folders = []string{"/assets", "/login", "/logout", "/language", "/payouts", "/refunds", "/approvals", "/packets", "/campaigns",
-	"/search", "/audit", "/balances",
+var Folders = []string{"/assets", "/login", "/logout", "/language", "/payouts", "/refunds", "/charges", "/approvals", "/packets",
+	"/campaigns", "/search", "/audit", "/balances",
 	"/reconciliations", "/breaks", "/closes", "/holds", "/share-conflicts", "/providers", "/live"}
 
 // New returns a console. Errors: an invalid configuration, or an invalid template.
@@ -131,6 +131,9 @@ func (c *Console) routes() map[string]route {
 		"POST /refunds/progress":          {handle: (*visit).refundProgress},
 		"GET /refunds/{id}":               {query: pollParams, handle: (*visit).showRefund},
 		"POST /refunds/{id}/{action}":     {handle: (*visit).decideRefund},
+		"GET /charges":                    {query: paymentParams.and(cursorParam), handle: (*visit).listCharges},
+		"GET /charges/{id}":               {query: pollParams, handle: (*visit).showCharge},
+		"POST /charges/{id}/{action}":     {handle: (*visit).decideCharge},
 		"GET /approvals":                  {query: approvalParams.and(cursorParam, doneParam), handle: (*visit).listApprovals},
 		"GET /approvals/export.csv":       {query: approvalParams, handle: (*visit).exportApprovals},
 		"POST /approvals/{id}/{action}":   {handle: (*visit).answerApproval},

@@ -63,7 +63,7 @@ func TestHoldLinks(t *testing.T) {
 	}
 	for _, one := range []struct{ scope, name, path, held string }{
 		{"packet", id, "/packets/" + id, "packet"}, {"payment", paid, "/payouts/" + paid, "payment"},
-		{"payment", refund, "/refunds/" + refund, "payment"}, {"payment", charge, "/packets/" + id, "charge"},
+		{"payment", refund, "/refunds/" + refund, "payment"}, {"payment", charge, "/charges/" + charge, "charge"},
 		{"provider", "sandbox", "", "provider"}, {"all", "", "", "all"}, {"payment", "x", "", "payment"}, {"packet", paid, "", "packet"},
 	} {
 		h := hold{wire.StaffHold{Scope: one.scope, Name: one.name}}

@@ -72,6 +72,9 @@ type packetPage struct {
 	Holds  []hold // active ones, of the packet or its charge
 }
 
+// Charge is the id of the packet's charge.
+func (p packetPage) Charge() string { return chargeID(p.Packet.ID) }
+
 // Holdable reports whether a hold of staff would stop something.
 func (p packetPage) Holdable() bool { return !heldByStaff(p.Holds, p.Packet.ID) }
 

@@ -16,9 +16,9 @@ import (
 	"hongbao/wire"
 )
 
-// payment is a payout or refund as pages show it.
+// payment is a payout, refund or charge as pages show it.
 type payment struct {
-	Kind         string // payout or refund
+	Kind         string // payout, refund or charge
 	ID           string
 	PacketID     string
 	UserID       string
@@ -51,10 +51,16 @@ func paymentOfRefund(r wire.Refund) payment {
 		CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt, Workflow: r.Workflow}
 }
 
+func paymentOfCharge(c wire.Payment) payment {
+	return payment{Kind: "charge", ID: c.ID, PacketID: c.PacketID, UserID: c.UserID, Amount: c.Amount, Status: c.Status, OrderNo: c.OrderNo,
+		Provider: c.Provider, ProviderRef: c.ProviderRef, Failure: c.Failure, AttemptCount: c.AttemptCount, CreatedAt: c.CreatedAt,
+		UpdatedAt: c.UpdatedAt, Workflow: c.Workflow}
+}
+
 // Open reports whether the platform still works on the payment without a decision.
 func (p payment) Open() bool {
 	switch p.Status {
-	case wire.PayoutPending, wire.PayoutSending, wire.PayoutUnknown, wire.PayoutAwaitingRecipient:
+	case wire.PayoutPending, wire.PayoutSending, wire.PayoutUnknown, wire.PayoutAwaitingRecipient, wire.PayoutAwaitingPayer:
 		return true
 	}
 	return false
@@ -70,7 +76,7 @@ func (p payment) Path() string { return "/" + p.Kind + "s/" + p.ID }
 
 // needsDecision reports whether the status waits for staff, or may.
 func (p payment) needsDecision() bool {
-	return p.Status == wire.PayoutFailed || p.Status == wire.PayoutReturned || p.Status == wire.PayoutUnknown
+	return p.Kind != "charge" && (p.Status == wire.PayoutFailed || p.Status == wire.PayoutReturned || p.Status == wire.PayoutUnknown)
 }
 
 // Cancellable reports whether a cancellation can be requested, if a retry is possible: only
@@ -81,6 +87,9 @@ func (p payment) Cancellable() bool {
 
 // Sent reports whether there is an order number to query.
 func (p payment) Sent() bool { return p.AttemptCount > 0 }
+
+// Queryable reports whether staff can have the order numbers queried.
+func (p payment) Queryable() bool { return p.Kind != "refund" && p.Sent() }
 
 // paymentPage is the data of a payment's page.
 type paymentPage struct {
@@ -211,6 +220,15 @@ func (v *visit) showRefund() error {
 		Temporal: d.Temporal, Retry: d.Retry, RefundCancellable: d.Cancellable})
 }
 
+func (v *visit) showCharge() error {
+	d, err := v.staff.Charge(v.r.Context(), v.r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	return v.payment(paymentPage{Payment: paymentOfCharge(d.Payment), Attempts: d.Attempts, Timeline: wire.Spans(d.Timeline),
+		Temporal: d.Temporal})
+}
+
 func (v *visit) payment(body paymentPage) error {
 	approvals, err := v.staff.ListApprovals(v.r.Context(), wire.ApprovalFilter{PaymentID: body.Payment.ID}, client.Page{})
 	if err != nil {
@@ -296,6 +314,21 @@ func (v *visit) decideRefund() error {
 		return v.showFormAgain(err)
 	}
 	return v.redirectDone("/refunds/"+made.Refund.ID, made.Decision.Kind+"_"+made.Decision.Status)
+}
+
+// decideCharge has a charge queried, or holds it: a charge is not retried.
+func (v *visit) decideCharge() error {
+	switch v.r.PathValue("action") {
+	case "ask":
+		made, err := v.staff.AskCharge(v.r.Context(), v.r.PathValue("id"), wire.Reason{Reason: v.reason()}, v.key())
+		if err != nil {
+			return v.showFormAgain(err)
+		}
+		return v.redirectDone("/charges/"+made.Charge.ID, made.Decision.Kind+"_"+made.Decision.Status)
+	case "hold":
+		return v.placeHold("payment", "/charges/")
+	}
+	return &client.Problem{Problem: wire.Problem{Status: http.StatusNotFound, Code: wire.CodeNotFound}}
 }
 
 // reason is the form's reason for the audit log.

@@ -19,6 +19,10 @@ import (
 var workLists = []wire.PayoutStatus{wire.PayoutFailed, wire.PayoutReturned, wire.PayoutUnknown, wire.PayoutAwaitingRecipient,
 	wire.PayoutPending, wire.PayoutSending, wire.PayoutPaid, wire.PayoutCancelled, wire.PayoutPaidOutside, ""}
 
+// chargeLists are the tabs of the list of charges.
+var chargeLists = []wire.PayoutStatus{wire.PayoutUnknown, wire.PayoutAwaitingPayer, wire.PayoutPending, wire.PayoutSending,
+	wire.PayoutFailed, wire.PayoutReturned, wire.PayoutPaid, ""}
+
 // filterForm is the filter of a work list as entered. Amounts are in yuan.
 type filterForm struct {
 	Status, Code, Packet, User, Order, Older, Min, Max string
@@ -108,7 +112,7 @@ func parseYuan(s string) (money.Fen, bool) {
 
 // listPage is a work list.
 type listPage struct {
-	Kind         string // payout or refund
+	Kind         string // payout, refund or charge
 	Path         string
 	Filter       filterForm
 	Tabs         []wire.PayoutStatus
@@ -134,6 +138,10 @@ var ages = []string{"600", "3600", "86400", "604800"}
 // failureCodes are suggested as a filter; others can be entered.
 var failureCodes = []string{"declined", "payee_declined", "account_frozen", "declined_by_rule", "never_received", "returned",
 	"share_conflict", "confirmation_expired", "operator_not_moved"}
+
+// chargeCodes are failureCodes of charges.
+var chargeCodes = []string{"payer_declined", "insufficient_sender_balance", "funding_expired", "funding_cancelled",
+	"expired_before_charge", "declined", "never_received", "returned"}
 
 func (v *visit) listPayouts() error {
 	body, err := v.workList("payout")
@@ -189,12 +197,33 @@ func (v *visit) readRefunds(ctx context.Context, f wire.RefundFilter, p client.P
 	return items, found.NextCursor, sum, err
 }
 
-// reader reads a page of a work list: readPayouts or readRefunds.
+func (v *visit) listCharges() error {
+	return v.list(listPage{Kind: "charge", Path: "/charges", Filter: readFilterForm(v.query), Cursor: v.query.Get("cursor")}, v.readCharges)
+}
+
+// readCharges is readPayouts for charges.
+func (v *visit) readCharges(ctx context.Context, f wire.RefundFilter, p client.Page) ([]payment, *string, *wire.PaymentSum, error) {
+	found, err := v.staff.ListCharges(ctx, f.PayoutFilter, p)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	sum, err := v.staff.SumCharges(ctx, f.PayoutFilter)
+	items := make([]payment, len(found.Items))
+	for i, one := range found.Items {
+		items[i] = paymentOfCharge(one)
+	}
+	return items, found.NextCursor, sum, err
+}
+
+// reader reads a page of a work list: readPayouts, readRefunds or readCharges.
 type reader func(context.Context, wire.RefundFilter, client.Page) ([]payment, *string, *wire.PaymentSum, error)
 
 // list shows a page of a work list.
 func (v *visit) list(body listPage, read reader) error {
 	body.Tabs, body.Codes, body.Ages = workLists, failureCodes, ages
+	if body.Kind == "charge" {
+		body.Tabs, body.Codes = chargeLists, chargeCodes
+	}
 	f, fault := body.Filter.filter()
 	if fault != "" {
 		body.Fault = fault

@@ -15,6 +15,7 @@ type searchPage struct {
 	Query   string
 	Payouts []payment
 	Refunds []payment
+	Charges []payment
 	Packets []wire.StaffPacket // sent by this user
 }
 
@@ -47,7 +48,7 @@ func (v *visit) search() error {
 	// A provider reference is unique too. User ids are compared byte by byte, so the user
 	// filter takes the input untrimmed.
 	err = v.find(&body, wire.PayoutFilter{ProviderRef: trimmed})
-	if err == nil && len(body.Payouts)+len(body.Refunds) == 0 {
+	if err == nil && len(body.Payouts)+len(body.Refunds)+len(body.Charges) == 0 {
 		if err = v.find(&body, wire.PayoutFilter{PaymentFilter: wire.PaymentFilter{UserID: q}}); err == nil {
 			var sent *wire.List[wire.StaffPacket]
 			if sent, err = v.staff.ListPackets(v.r.Context(), wire.StaffPacketFilter{SenderID: q}, client.Page{Limit: searchRows}); err == nil {
@@ -65,11 +66,14 @@ func (v *visit) search() error {
 	return nil
 }
 
-// find reads the payouts and refunds that match a filter.
+// find reads the payouts, refunds and charges that match a filter.
 func (v *visit) find(body *searchPage, f wire.PayoutFilter) (err error) {
 	of := wire.RefundFilter{PayoutFilter: f}
 	if body.Payouts, _, _, err = v.readPayouts(v.r.Context(), of, client.Page{Limit: searchRows}); err == nil {
 		body.Refunds, _, _, err = v.readRefunds(v.r.Context(), of, client.Page{Limit: searchRows})
+	}
+	if err == nil {
+		body.Charges, _, _, err = v.readCharges(v.r.Context(), of, client.Page{Limit: searchRows})
 	}
 	return err
 }
@@ -92,6 +96,8 @@ func (v *visit) pageFor(text string) (to string, err error) {
 		_, err = v.staff.Payout(ctx, id)
 	case "refunds":
 		_, err = v.staff.Refund(ctx, id)
+	case "charges":
+		_, err = v.staff.Charge(ctx, id)
 	}
 	if p, ok := errors.AsType[*client.Problem](err); ok && p.Status == http.StatusNotFound {
 		return "", nil
@@ -121,7 +127,7 @@ func paymentPath(id string) string {
 	case 'r':
 		return "/refunds/" + id
 	case 'c':
-		return "/packets/" + id[1:1+packet.IDLen]
+		return "/charges/" + id
 	}
 	return ""
 }

@@ -347,7 +347,7 @@ func TestWritesShowTheirOrigin(t *testing.T) {
 	theirs, _ := desk.seal.decrypt(w.cookies[sessionCookie])
 	mine, _ := desk.seal.decrypt(v.cookies[sessionCookie])
 	paths := []string{"/payouts/p1/retry", "/payouts/p1/cancel", "/payouts/p1/mark-paid", "/payouts/p1/ask", "/payouts/retry",
-		"/refunds/r1/retry", "/refunds/r1/mark-paid",
+		"/refunds/r1/retry", "/refunds/r1/mark-paid", "/charges/c1/ask", "/charges/c1/hold",
 		"/approvals/a1/approve", "/approvals/a1/reject", "/providers/sandbox/hold", "/providers/sandbox/release", "/breaks/b1/resolve",
 		"/reconciliations", "/packets/p1/hold", "/payouts/p1/hold", "/refunds/r1/hold", "/holds/h1/release", "/holds/release",
 		"/share-conflicts/decide", "/balances/p1/credit", "/balances/p1/debit"}

@@ -123,7 +123,7 @@ func pageOf(path string, form url.Values) string {
 		return "/" + kind + "?status=failed"
 	case !deep || action == "":
 		return ""
-	case kind == "payouts" || kind == "refunds" || kind == "packets" || kind == "campaigns" || kind == "holds" ||
+	case kind == "payouts" || kind == "refunds" || kind == "charges" || kind == "packets" || kind == "campaigns" || kind == "holds" ||
 		kind == "balances":
 		return "/" + kind + "/" + url.PathEscape(id)
 	case kind == "approvals" || kind == "breaks":

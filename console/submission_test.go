@@ -99,7 +99,7 @@ func TestSentWhileSignedOut(t *testing.T) {
 	for path, place := range map[string]string{"/payouts/p1/retry": "/payouts/p1", "/payouts/p1/mark-paid": "/payouts/p1",
 		"/payouts/retry": "/payouts?cursor=c1&status=failed", "/refunds/r1/retry": "/refunds/r1",
 		"/approvals/a1/approve": "/breaks?resolved=true", "/providers/sandbox/hold": "/", "/breaks/b1/resolve": "/breaks?resolved=true",
-		"/reconciliations": "/reconciliations", "/packets/k1/recall": "/packets/k1"} {
+		"/reconciliations": "/reconciliations", "/packets/k1/recall": "/packets/k1", "/charges/c1/ask": "/charges/c1"} {
 		in, stale := http.StatusServiceUnavailable, http.StatusServiceUnavailable // only the first page needs no API
 		if place == "/" {
 			in, stale = http.StatusOK, http.StatusForbidden

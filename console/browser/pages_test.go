@@ -91,6 +91,8 @@ func (s *site) places() []place {
 		{path: "/payouts/" + s.long},
 		{path: "/refunds?status=paid"},
 		{path: "/refunds/" + payout.ID(payout.KindRefund, s.closed, 0)},
+		{path: "/charges?status=paid"},
+		{path: "/charges/" + payout.ID(payout.KindCharge, s.closed, 0)},
 		{path: "/approvals"},
 		{path: "/approvals?status=waiting"},
 		{path: "/approvals?status="},

@@ -30,8 +30,8 @@ func TestPacketAndSearch(t *testing.T) {
 	}
 	for query, place := range map[string]string{payout.OrderNo(won, 1): "/payouts/" + won, won: "/payouts/" + won, id: "/packets/" + id,
 		" " + id + " ":                      "/packets/" + id,
-		payout.ID(payout.KindRefund, id, 0): "/refunds/" + payout.ID(payout.KindRefund, id, 0), payout.ID(payout.KindCharge, id, 0): "/packets/" +
-			id} {
+		payout.ID(payout.KindRefund, id, 0): "/refunds/" + payout.ID(payout.KindRefund, id, 0), payout.ID(payout.KindCharge, id, 0): "/charges/" +
+			payout.ID(payout.KindCharge, id, 0)} {
 		b.open("/")
 		b.fill("#q", query)
 		b.follow(".search button")

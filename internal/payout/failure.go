@@ -97,7 +97,17 @@ var FailureCodes = []FailureCode{
 		"Pay the recipient yourself and mark it as paid, or cancel.", "Pay the sender yourself and mark it as paid."},
 }
 
-// NewFailure is FailureOf for payments other than refunds.
+// ChargeNextActions are the next actions of charges by code, where they differ: a charge is not retried.
+var ChargeNextActions = map[string]string{
+	"declined":         "Ask the provider why. The sender has to create the packet again, under another Idempotency-Key.",
+	"declined_by_rule": "The sender has to create the packet again, under another Idempotency-Key.",
+	"never_received": "Correct the cause named in the message. The sender has to create the packet again, under another " +
+		"Idempotency-Key.",
+	"returned":      "The sender has the money back. Decide about the break of this charge.",
+	FailureNotMoved: "The sender has to create the packet again, under another Idempotency-Key.",
+}
+
+// NewFailure is FailureOf for payouts.
 func NewFailure(code, message string) *Failure { return FailureOf(KindPayout, code, message) }
 
 // FailureOf looks the code up in the catalogue. A message of the provider replaces ours.
@@ -118,6 +128,9 @@ func FailureOf(kind Kind, code, message string) *Failure {
 	next := row.NextAction
 	if kind == KindRefund && row.RefundNextAction != "" {
 		next = row.RefundNextAction
+	}
+	if own := ChargeNextActions[row.Code]; kind == KindCharge && own != "" {
+		next = own
 	}
 	return &Failure{Code: code, Message: message, Retryable: row.Retryable, NextAction: next}
 }

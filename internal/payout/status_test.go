@@ -155,6 +155,18 @@ func TestFailureCatalogue(t *testing.T) {
 			t.Errorf("a refund: %+v", f)
 		}
 	}
+	// A charge is not retried.
+	for _, code := range []string{"declined", "declined_by_rule", "never_received", "returned", FailureNotMoved, FailureFundingExpired, "brand_new"} {
+		do := strings.ToLower(FailureOf(KindCharge, code, "").NextAction)
+		if strings.Contains(do, "retry") || strings.Contains(do, "cancel") {
+			t.Errorf("a charge, %s: %s", code, do)
+		}
+	}
+	for code := range ChargeNextActions {
+		if !seen[code] {
+			t.Errorf("no failure has the code %s", code)
+		}
+	}
 	if FailureCodes[0].Code != "declined" {
 		t.Error("the first entry is what unknown codes are advised like")
 	}
