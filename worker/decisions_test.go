@@ -10,6 +10,7 @@ import (
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
+	"hongbao/internal/store/storetest"
 	"hongbao/test/wait"
 	"hongbao/workflows"
 )
@@ -48,7 +49,8 @@ func (r *rig) notMoved(t *testing.T, p payout.Payment) {
 func (r *rig) agree(t *testing.T, decide func(staff.Write, staff.DecisionAnswer) (staff.Answer, error)) {
 	t.Helper()
 	var approval string
-	w := by(t, r.store, staff.Write{Owner: "finance", Role: "finance", Route: "POST /x", Key: rand.Text(), BodyHash: "h", Reason: "r"})
+	w := storetest.By(t, r.store,
+		staff.Write{Owner: "finance", Role: "finance", Route: "POST /x", Key: rand.Text(), BodyHash: "h", Reason: "r"})
 	a, err := decide(w, func(d *staff.Decision, p staff.PaymentRow, err error) (int, []byte) {
 		if err != nil || d.Status != payout.DecisionWaiting {
 			t.Errorf("a %s payment: %+v, %v", p.Status, d, err)
@@ -61,7 +63,7 @@ func (r *rig) agree(t *testing.T, decide func(staff.Write, staff.DecisionAnswer)
 		t.Fatal(a, err)
 	}
 	w.Owner, w.Key = "finance2", rand.Text()
-	w = by(t, r.store, w)
+	w = storetest.By(t, r.store, w)
 	a, err = r.store.AnswerApproval(t.Context(), w, approval, true, func(_ *staff.Decision, _ staff.PaymentRow, err error) (int, []byte) {
 		if err != nil {
 			t.Error(err)
@@ -223,7 +225,7 @@ func TestR5_ConcurrentDecisions(t *testing.T) {
 	for i, kind := range []payout.DecisionKind{payout.DecisionRetry, payout.DecisionCancel, payout.DecisionRetry, payout.DecisionMarkPaid} {
 		go func() {
 			out := result{kind: kind}
-			w := by(t, r.store, staff.Write{Owner: "finance" + strings.Repeat("i", i), Role: "finance", Route: "POST /x", Key: rand.Text(),
+			w := storetest.By(t, r.store, staff.Write{Owner: "finance" + strings.Repeat("i", i), Role: "finance", Route: "POST /x", Key: rand.Text(),
 				BodyHash: "h",
 				Reason:   "r"})
 			_, out.err = r.store.Decide(t.Context(), w, bad.ID, payout.DecisionRequest{Kind: kind, ApproveFrom: 100_000, Evidence: "e"},

@@ -23,6 +23,7 @@ import (
 	"hongbao/internal/provider"
 	"hongbao/internal/staff"
 	"hongbao/internal/store"
+	"hongbao/internal/store/storetest"
 	"hongbao/test/harness"
 	"hongbao/test/wait"
 	"hongbao/worker"
@@ -181,7 +182,7 @@ func (r *deferralRig) metric(t testing.TB, name string, labels ...string) float6
 
 func (r *deferralRig) hold(t testing.TB, hold bool, key string) {
 	t.Helper()
-	w := by(t, r.store, staff.Write{Owner: "ops", Role: "ops", Route: fmt.Sprint("hold ", hold), Key: key, BodyHash: "h",
+	w := storetest.By(t, r.store, staff.Write{Owner: "ops", Role: "ops", Route: fmt.Sprint("hold ", hold), Key: key, BodyHash: "h",
 		Reason: "statement does not tie"})
 	_, err := r.store.HoldProvider(t.Context(), w, "sandbox", hold, func(staff.ProviderState) (int, []byte) { return 200, []byte("{}") })
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
+	"hongbao/internal/store/storetest"
 	"hongbao/test/wait"
 	"hongbao/workflows"
 )
@@ -198,7 +199,7 @@ func TestR5_FinanceRetryAfterConfirmedFailure(t *testing.T) {
 	c := r.grab(t, p.ID, "ice~frozen").Claim
 	failed := r.awaitPayout(t, c, payout.StatusFailed)
 	r.call(t, http.MethodPost, "/_unfreeze/"+url.PathEscape("ice~frozen"), nil, nil)
-	w := by(t, r.store, staff.Write{Owner: "finance", Role: "finance", Route: "POST /x", Key: failed.ID, BodyHash: "h",
+	w := storetest.By(t, r.store, staff.Write{Owner: "finance", Role: "finance", Route: "POST /x", Key: failed.ID, BodyHash: "h",
 		Reason: "unfrozen"})
 	answer, err := r.store.Decide(t.Context(), w, failed.ID, payout.DecisionRequest{Kind: payout.DecisionRetry, ApproveFrom: 100000},
 		func(d *staff.Decision, _ staff.PaymentRow, err error) (int, []byte) {

@@ -22,6 +22,7 @@ import (
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
+	"hongbao/internal/store/storetest"
 	"hongbao/test/wait"
 	"hongbao/workflows"
 )
@@ -178,7 +179,7 @@ func liveFinanceRetry(t *testing.T, r *rig) (string, string) {
 	failed := r.awaitPayout(t, c, payout.StatusFailed)
 	wait.Until(t, "first run failed", func() bool { return r.runs(t, workflows.PayoutID(c.PacketID, user)) == "Failed" })
 	r.call(t, http.MethodPost, "/_unfreeze/"+url.PathEscape(user), nil, nil)
-	w := by(t, r.store, staff.Write{Owner: "finance", Role: "finance", Route: "POST /x", Key: failed.ID, BodyHash: "h",
+	w := storetest.By(t, r.store, staff.Write{Owner: "finance", Role: "finance", Route: "POST /x", Key: failed.ID, BodyHash: "h",
 		Reason: "unfrozen"})
 	if _, err := r.store.Decide(t.Context(), w, failed.ID, payout.DecisionRequest{Kind: payout.DecisionRetry, ApproveFrom: 100000},
 		func(*staff.Decision, staff.PaymentRow, error) (int, []byte) {
@@ -196,7 +197,7 @@ func liveChargeAsked(t *testing.T, r *rig) (string, string) {
 	r.awaitStatus(t, p.ID, packet.StatusRejected)
 	wait.Until(t, "the packet's run is over", func() bool { return r.runs(t, workflows.PacketID(p.ID)) == "Completed" })
 	charge := payout.ID(payout.KindCharge, p.ID, 0)
-	w := by(t, r.store, staff.Write{Owner: "finance", Role: "finance", Route: "POST /x", Key: charge, BodyHash: "h",
+	w := storetest.By(t, r.store, staff.Write{Owner: "finance", Role: "finance", Route: "POST /x", Key: charge, BodyHash: "h",
 		Reason: "the sender says it was taken"})
 	if _, err := r.store.Decide(t.Context(), w, charge, payout.DecisionRequest{Kind: payout.DecisionQuery},
 		func(*staff.Decision, staff.PaymentRow, error) (int, []byte) {

@@ -22,6 +22,7 @@ import (
 	"hongbao/internal/recovery"
 	"hongbao/internal/staff"
 	"hongbao/internal/store"
+	"hongbao/internal/store/storetest"
 	"hongbao/test/harness"
 	"hongbao/test/night"
 	"hongbao/test/wait"
@@ -165,7 +166,7 @@ func (r *rig) releases(t testing.TB, scope payout.HoldScope, name string) {
 	active := true
 	for _, h := range must(r.store.Holds(t.Context(), staff.HoldFilter{Active: &active, Scope: scope, Name: name, Limit: 100}))(t) {
 		for _, owner := range []string{"anna", "ben"} {
-			w := by(t, r.store, staff.Write{Owner: owner, Role: "finance", Route: fmt.Sprint("release ", h.ID), Key: owner, BodyHash: "h",
+			w := storetest.By(t, r.store, staff.Write{Owner: owner, Role: "finance", Route: fmt.Sprint("release ", h.ID), Key: owner, BodyHash: "h",
 				Reason: "looked at"})
 			must(r.store.ReleaseHold(t.Context(), w, h.ID, func(payout.Hold, staff.Releases) (int, []byte) { return 200, []byte("{}") }))(t)
 		}
@@ -310,7 +311,7 @@ func (r *rig) deleted(t *testing.T, id string) {
 // decideOn makes a decision about a payout and returns the error, or the error of its state.
 func (r *rig) decideOn(t *testing.T, c packet.Claim, kind payout.DecisionKind, key string) error {
 	t.Helper()
-	w := by(t, r.store, staff.Write{Owner: "finance", Role: "finance", Route: "POST /x", Key: key, BodyHash: "h", Reason: "r"})
+	w := storetest.By(t, r.store, staff.Write{Owner: "finance", Role: "finance", Route: "POST /x", Key: key, BodyHash: "h", Reason: "r"})
 	var refused error
 	_, err := r.store.Decide(t.Context(), w, payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex), payout.DecisionRequest{Kind: kind},
 		func(_ *staff.Decision, _ staff.PaymentRow, err error) (int, []byte) {

@@ -23,6 +23,7 @@ import (
 	"hongbao/internal/reconcile/watch"
 	"hongbao/internal/staff"
 	"hongbao/internal/store"
+	"hongbao/internal/store/storetest"
 	"hongbao/test/harness"
 	"hongbao/test/wait"
 	"hongbao/worker"
@@ -124,7 +125,7 @@ func (b *books) confirm(t testing.TB, orderNo string) {
 
 func (r *rig) retry(t testing.TB, id string) {
 	t.Helper()
-	w := by(t, r.store, staff.Write{Owner: "finance", Role: "finance", Route: "POST /x", Key: rand.Text(), BodyHash: "h",
+	w := storetest.By(t, r.store, staff.Write{Owner: "finance", Role: "finance", Route: "POST /x", Key: rand.Text(), BodyHash: "h",
 		Reason: "unfrozen"})
 	_, err := r.store.Decide(t.Context(), w, id, payout.DecisionRequest{Kind: payout.DecisionRetry, ApproveFrom: 100000},
 		func(d *staff.Decision, _ staff.PaymentRow, err error) (int, []byte) {
@@ -287,7 +288,7 @@ func TestR3_TemporalLost(t *testing.T) {
 // hold stops the provider, or releases it.
 func (r *rig) hold(t testing.TB, hold bool) {
 	t.Helper()
-	w := by(t, r.store, staff.Write{Owner: "ops", Role: "ops", Route: fmt.Sprint("hold ", hold), Key: rand.Text(), BodyHash: "h",
+	w := storetest.By(t, r.store, staff.Write{Owner: "ops", Role: "ops", Route: fmt.Sprint("hold ", hold), Key: rand.Text(), BodyHash: "h",
 		Reason: "r"})
 	_, err := r.store.HoldProvider(t.Context(), w, "sandbox", hold, func(staff.ProviderState) (int, []byte) { return 200, []byte("{}") })
 	if err != nil {
