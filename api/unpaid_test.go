@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -70,6 +71,22 @@ func TestUnpaidBounds(t *testing.T) {
 	h.check(c.ZAdd(t.Context(), keys[0], filler...).Err())
 	if r := h.post(h.app, "full", with("sender_id", `"u3"`)); r.code() != "too_many_unpaid" {
 		t.Errorf("an app with 10000: %s", r)
+	}
+	h.check(c.ZRem(t.Context(), keys[0], members[5000:]...).Err())
+	guests := func(n int) string {
+		ids := make([]string, n)
+		for i := range ids {
+			ids[i] = fmt.Sprintf("guest%d", i)
+		}
+		list, err := json.Marshal(ids)
+		h.check(err)
+		return string(list)
+	}
+	if r := h.post(h.app, "longlist", with("sender_id", `"u3"`, "eligible_user_ids", guests(100))); r.code() != "too_many_unpaid" {
+		t.Errorf("100 guests, an app with 5000: %s", r)
+	}
+	if r := h.post(h.app, "list", with("sender_id", `"u3"`, "eligible_user_ids", guests(99))); r.status != http.StatusAccepted {
+		t.Errorf("99 guests, an app with 5000: %s", r)
 	}
 	if r := h.post(h.app2, "theirs", with()); r.status != http.StatusAccepted {
 		t.Errorf("another app: %s", r)
