@@ -4,13 +4,24 @@ import (
 	"context"
 	"errors"
 
+	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 )
 
-// restorePayment brings a payment to the provider's state. A noted order number is queried; so is a
-// failed one, which may have been sent again. After a refused, returned or unsent order number
-// the next one is tried, as long as the provider knows another. Errors: packet.ErrNotFound.
-func (r *Recovery) restorePayment(ctx context.Context, id string) (payout.Payment, error) {
+// restorePayment brings a payment to the provider's state. A row that a late answer has moved in between is
+// read again. Errors: packet.ErrNotFound.
+func (r *Recovery) restorePayment(ctx context.Context, id string) (p payout.Payment, err error) {
+	for range maxQueries {
+		if p, err = r.restoreFromRow(ctx, id); !errors.Is(err, packet.ErrMoved) {
+			break
+		}
+	}
+	return p, err
+}
+
+// restoreFromRow queries a noted order number, and a failed one, which may have been sent again. After a
+// refused, returned or unsent order number the next one is tried, as long as the provider knows another.
+func (r *Recovery) restoreFromRow(ctx context.Context, id string) (payout.Payment, error) {
 	looked := map[int]int{}
 	for {
 		p, err := r.Store.PaymentRow(ctx, id)
