@@ -69,17 +69,17 @@ func TestR11_DrainStartsWhatIsMissing(t *testing.T) {
 	}
 }
 
-// promised is a packet with a share conflict that its rebuilt pool lacks.
-type promised struct{ lostHandOffs }
+// withConflict is a packet with a share conflict that its rebuilt pool lacks.
+type withConflict struct{ lostHandOffs }
 
-func (p *promised) CountClaims(context.Context, string) (shares, conflicts int, err error) {
+func (p *withConflict) CountClaims(context.Context, string) (shares, conflicts int, err error) {
 	return len(p.recorded), 1, nil
 }
 
 // TestR9_DrainLooksPastConflicts: a share conflict that the pool lacks does not hide a missing
 // winner, though the counts agree.
 func TestR9_DrainLooksPastConflicts(t *testing.T) {
-	p := &promised{lostHandOffs{recorded: map[string]bool{"ann": true},
+	p := &withConflict{lostHandOffs{recorded: map[string]bool{"ann": true},
 		winners: []packet.Claim{{PacketID: "p", UserID: "ann"}, {PacketID: "p", UserID: "bob"}}}}
 	steps := &Packets{Store: p, Pool: p, Starter: p}
 	env := new(testsuite.WorkflowTestSuite).NewTestActivityEnvironment()

@@ -69,7 +69,7 @@ var catalogue = []struct {
 	{wire.CodeCampaignEnded, http.StatusConflict, "Campaign ended", "The campaign has ended and cannot be resumed."},
 	{wire.CodeManyCampaigns, http.StatusConflict, "Too many campaigns", "The app has 1000 campaigns that have not ended."},
 	{wire.CodeManyUnpaid, http.StatusConflict, "Too many unpaid packets",
-		"The sender has 20 packets that wait for a payment, or the app 10000, or fewer for a packet with a long guest list."},
+		"The sender has 20 packets that wait for a payment, or the app 10000 (fewer for a packet with a long guest list)."},
 	{wire.CodeExpired, http.StatusGone, "Expired", "The packet is over: its shares can no longer be grabbed."},
 	{wire.CodeBodyTooLarge, http.StatusRequestEntityTooLarge, "Body too large", "The body is larger than this operation accepts."},
 	{wire.CodeUnsupportedMedia, http.StatusUnsupportedMediaType, "Unsupported media type",

@@ -77,9 +77,9 @@ const (
 const (
 	maxUnpaidOfSender = 20
 	maxUnpaidOfApp    = 10_000
-	// guestsOfUnpaid are the guests that count as one more packet: of 10,000 lists with 10,000 ids Redis would
-	// be full.
-	guestsOfUnpaid = 100
+	// guestsPerUnpaid is how many guests of a packet count as one more packet: 10,000 lists of 10,000 ids
+	// would take several GB of Redis.
+	guestsPerUnpaid = 100
 )
 
 // boundUnpaid refuses a packet that its sender pays in an app while too many others wait for their payment.
@@ -87,7 +87,7 @@ func (c *creation) boundUnpaid() error {
 	if c.packet.PayWithin == 0 {
 		return nil
 	}
-	atMost := maxUnpaidOfApp / (1 + c.packet.EligibleCount/guestsOfUnpaid)
+	atMost := maxUnpaidOfApp / (1 + c.packet.EligibleCount/guestsPerUnpaid)
 	if ofApp, ofSender := c.server.cfg.Pool.StagedCounts(c.ctx, c.packet.App, c.packet.SenderID); ofApp >= atMost ||
 		ofSender >= maxUnpaidOfSender {
 		return refuse(wire.CodeManyUnpaid)

@@ -37,25 +37,25 @@ type payment struct {
 	Workflow     wire.WorkflowLink
 }
 
-func paymentOfPayout(p wire.Payout) payment {
-	return payment{Kind: "payout", ID: p.ID, PacketID: p.PacketID, UserID: p.UserID, Share: p.ShareIndex, Amount: p.Amount, Status: p.Status,
-		OrderNo:  p.OrderNo,
+func paymentOf(kind string, p wire.Payment) payment {
+	return payment{Kind: kind, ID: p.ID, PacketID: p.PacketID, UserID: p.UserID, Amount: p.Amount, Status: p.Status, OrderNo: p.OrderNo,
 		Provider: p.Provider, ProviderRef: p.ProviderRef, Failure: p.Failure, AttemptCount: p.AttemptCount, CreatedAt: p.CreatedAt,
 		UpdatedAt: p.UpdatedAt, Workflow: p.Workflow}
 }
 
-func paymentOfRefund(r wire.Refund) payment {
-	return payment{Kind: "refund", ID: r.ID, PacketID: r.PacketID, UserID: r.UserID, RefundKind: r.Kind, PayoutID: r.PayoutID,
-		Amount: r.Amount, Status: r.Status,
-		OrderNo: r.OrderNo, Provider: r.Provider, ProviderRef: r.ProviderRef, Failure: r.Failure, AttemptCount: r.AttemptCount,
-		CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt, Workflow: r.Workflow}
+func paymentOfPayout(p wire.Payout) payment {
+	out := paymentOf("payout", p.Payment)
+	out.Share = p.ShareIndex
+	return out
 }
 
-func paymentOfCharge(c wire.Payment) payment {
-	return payment{Kind: "charge", ID: c.ID, PacketID: c.PacketID, UserID: c.UserID, Amount: c.Amount, Status: c.Status, OrderNo: c.OrderNo,
-		Provider: c.Provider, ProviderRef: c.ProviderRef, Failure: c.Failure, AttemptCount: c.AttemptCount, CreatedAt: c.CreatedAt,
-		UpdatedAt: c.UpdatedAt, Workflow: c.Workflow}
+func paymentOfRefund(r wire.Refund) payment {
+	out := paymentOf("refund", r.Payment)
+	out.RefundKind, out.PayoutID = r.Kind, r.PayoutID
+	return out
 }
+
+func paymentOfCharge(c wire.Payment) payment { return paymentOf("charge", c) }
 
 // Open reports whether the platform still works on the payment without a decision.
 func (p payment) Open() bool {

@@ -168,11 +168,7 @@ func (v *visit) readPayouts(ctx context.Context, f wire.RefundFilter, p client.P
 		return nil, nil, nil, err
 	}
 	sum, err := v.staff.SumPayouts(ctx, f.PayoutFilter)
-	items := make([]payment, len(found.Items))
-	for i, one := range found.Items {
-		items[i] = paymentOfPayout(one)
-	}
-	return items, found.NextCursor, sum, err
+	return paymentsOf(found.Items, paymentOfPayout), found.NextCursor, sum, err
 }
 
 func (v *visit) listRefunds() error {
@@ -190,11 +186,7 @@ func (v *visit) readRefunds(ctx context.Context, f wire.RefundFilter, p client.P
 		return nil, nil, nil, err
 	}
 	sum, err := v.staff.SumRefunds(ctx, f)
-	items := make([]payment, len(found.Items))
-	for i, one := range found.Items {
-		items[i] = paymentOfRefund(one)
-	}
-	return items, found.NextCursor, sum, err
+	return paymentsOf(found.Items, paymentOfRefund), found.NextCursor, sum, err
 }
 
 func (v *visit) listCharges() error {
@@ -208,11 +200,15 @@ func (v *visit) readCharges(ctx context.Context, f wire.RefundFilter, p client.P
 		return nil, nil, nil, err
 	}
 	sum, err := v.staff.SumCharges(ctx, f.PayoutFilter)
-	items := make([]payment, len(found.Items))
-	for i, one := range found.Items {
-		items[i] = paymentOfCharge(one)
+	return paymentsOf(found.Items, paymentOfCharge), found.NextCursor, sum, err
+}
+
+func paymentsOf[T any](items []T, of func(T) payment) []payment {
+	out := make([]payment, len(items))
+	for i, one := range items {
+		out[i] = of(one)
 	}
-	return items, found.NextCursor, sum, err
+	return out
 }
 
 // reader reads a page of a work list: readPayouts, readRefunds or readCharges.

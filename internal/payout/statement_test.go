@@ -51,7 +51,7 @@ func TestLineID(t *testing.T) {
 		t.Error("an order number is not such an id")
 	}
 	for _, op := range StatementOps {
-		if _, posted := transferAccounts[TransferKind(op)]; op.WithoutOrder() && (!posted || TransferKind(op).Op(KindPayout) != op) {
+		if _, known := transferAccounts[TransferKind(op)]; op.WithoutOrder() && (!known || TransferKind(op).Op(KindPayout) != op) {
 			t.Errorf("%s is posted as no kind", op)
 		}
 	}

@@ -30,9 +30,9 @@ func (tx tx) refundLateCharge(was mysql.PaymentRow, now payout.Payment) error {
 	return tx.createRemainderRefund(row, money.Fen(was.Amount))
 }
 
-// mayOpen returns ErrMoved unless the packet's charge is paid and was not withdrawn before, and the hold
-// that stops the opening. A restored MySQL may not know that the packet was rejected before its charge
-// succeeded.
+// mayOpen returns ErrMoved unless the packet's charge is paid and was not withdrawn before, and a
+// payout.HeldError while a hold stops the opening: a restored MySQL may not know that the packet was
+// rejected before its charge succeeded.
 func (tx tx) mayOpen(id string) error {
 	charge, err := tx.chargeIs(id, payout.StatusPaid)
 	if err != nil {
