@@ -10,6 +10,7 @@ import (
 
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 	"hongbao/wire"
 )
 
@@ -196,13 +197,8 @@ func (s *Server) funding(snap snapshot) (wire.Funding, error) {
 // addLatePayment adds to a rejected packet that its sender was charged nevertheless, which the provider reported later.
 // Without MySQL the packet is answered as Redis knows it.
 func (s *Server) addLatePayment(ctx context.Context, out *wire.Packet) error {
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
-	refund, err := s.cfg.Store.Payment(ctx, payout.ID(payout.KindRefund, out.ID, 0))
-	if errors.Is(err, packet.ErrNotFound) || errors.Is(err, packet.ErrUnavailable) {
-		return nil
-	}
-	if err != nil {
+	refund, err := s.paymentOf(ctx, payout.KindRefund, out.ID)
+	if err != nil || refund.ID == "" {
 		return err
 	}
 	out.Funding.LatePayment = &wire.LatePayment{Amount: refund.Amount, PaidAt: wire.At(refund.CreatedAt),
@@ -211,6 +207,27 @@ func (s *Server) addLatePayment(ctx context.Context, out *wire.Packet) error {
 		out.RefundedAmount = refund.Amount
 	}
 	return nil
+}
+
+// addRefusedCoupon adds to a packet that did not open that its sender paid with a coupon, which is not accepted.
+func (s *Server) addRefusedCoupon(ctx context.Context, out *wire.Packet) error {
+	charge, err := s.paymentOf(ctx, payout.KindCharge, out.ID)
+	if err == nil && charge.RefusedCoupon() {
+		f := payout.FailureOf(payout.KindCharge, payout.FailureCouponNotAllowed, "")
+		out.Funding.Failure = &wire.Failure{Code: f.Code, Message: f.Message}
+	}
+	return err
+}
+
+// paymentOf reads the charge or remainder of a packet; its id is empty without one, and while MySQL is away.
+func (s *Server) paymentOf(ctx context.Context, kind payout.Kind, packetID string) (staff.PaymentDetail, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	d, err := s.cfg.Store.Payment(ctx, payout.ID(kind, packetID, 0))
+	if errors.Is(err, packet.ErrNotFound) || errors.Is(err, packet.ErrUnavailable) {
+		return staff.PaymentDetail{}, nil
+	}
+	return d, err
 }
 
 // openAction opens sealed client data of a payment of a packet.

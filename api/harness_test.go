@@ -74,17 +74,19 @@ type parts struct {
 	dsn    string
 	queue  int // grabs that may wait; then Redis is waited for patiently too
 	change func(*api.Config)
+	client func(*provider.SandboxConfig)
 }
 
 // newFixture opens a house for one test: for a test that ends servers, changes the
 // configuration, or looks at more than its own apps.
 func newFixture(t *testing.T, p parts) *fixture {
 	t.Helper()
-	s := harness.Open(t, harness.Options{Redis: p.redis, DSN: p.dsn, Owners: roles, API: p.change, Pool: func(c *pool.Config) {
+	o := harness.Options{Redis: p.redis, DSN: p.dsn, Owners: roles, API: p.change, Client: p.client, Pool: func(c *pool.Config) {
 		if p.queue > 0 {
 			c.MaxQueued, c.Timeout = p.queue, 20*time.Second
 		}
-	}})
+	}}
+	s := harness.Open(t, o)
 	return newFixtureOn(t, s, s.Owners)
 }
 

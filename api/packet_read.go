@@ -137,10 +137,14 @@ func (s *Server) getPacket(_ context.Context, in *packetIn) (*wire.Packet, error
 		return nil, err
 	}
 	body, err := s.render(snap)
-	if err != nil || snap.status != packet.StatusRejected {
-		return &body, err
+	switch {
+	case err != nil:
+	case snap.status == packet.StatusRejected:
+		err = s.addLatePayment(in.ctx, &body)
+	case snap.reason == packet.CloseUnopened && snap.PayWithin > 0:
+		err = s.addRefusedCoupon(in.ctx, &body)
 	}
-	return &body, s.addLatePayment(in.ctx, &body)
+	return &body, err
 }
 
 type closePacketIn struct {

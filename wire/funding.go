@@ -31,7 +31,7 @@ type Funding struct {
 	Status     FundingStatus `json:"status" doc:"requires_action: the sender has to pay in an app, by next_action. processing: no final answer yet. paid: the money is there. declined: final, nothing was taken. expired: final, not paid in time or withdrawn, nothing was taken."`
 	ExpiresAt  *Time         `json:"expires_at" doc:"Until when the sender can pay; null: no deadline."`
 	NextAction *NextAction   `json:"next_action" doc:"What the sender's app needs in order to pay; null unless requires_action. It works like a bearer key: give it to the sender only."`
-	Failure    *Failure      `json:"failure" doc:"Why it failed; null otherwise."`
+	Failure    *Failure      `json:"failure" doc:"Why it failed; of a paid packet that did not open, coupon_not_allowed: the sender paid with a coupon, and everything is refunded. Null otherwise, and in a list of paid packets."`
 	// LatePayment is only in the answer about one packet, not in lists.
 	LatePayment *LatePayment `json:"late_payment" doc:"The sender was charged after the packet was rejected, and is refunded in full; null: not, or in a list."`
 }

@@ -52,6 +52,9 @@ var payerRows = []faultRow{
 	{what: "paid, and withdrawn before that is known", ops: charges, within: unhurriedPayer, rules: []rule{fault("", "notify_never", 0)},
 		then:  func(s *scene) { s.await(payout.StatusAwaitingPayer); s.pay(); s.withdraw() },
 		calls: payersCharge + "close order_paid*; ask succeeded+", status: payout.StatusPaid, money: "once", ends: packet.StatusClosed},
+	{what: "paid with a coupon, where coupons are refused", ops: charges, within: unhurriedPayer, rules: []rule{fault("", "coupon", 1)},
+		then:  (*scene).payWhenAsked,
+		calls: payersCharge + "ask succeeded+", status: payout.StatusPaid, money: "once", ends: packet.StatusClosed},
 	{what: "paid after the close: refunded in full", ops: charges, within: unhurriedPayer, rules: []rule{fault("", "pay_after_close", 1)},
 		set: shownOnceRejected,
 		then: func(s *scene) {

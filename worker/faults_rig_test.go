@@ -64,7 +64,9 @@ func newFaultRig(t testing.TB, with ...func(*client.Options)) *faultRig {
 	r := &faultRig{limits: &sync.Map{}, rig: &rig{redis: stacktest.FreshRedis(t).Addr, dsn: stacktest.MariaDB(t), logger: quietLogger()},
 		front: newFront(t), address: temporal.Addr}
 	s := r.open(t, harness.Options{Owners: []access.Role{access.RoleFinance, access.RoleFinance},
-		Client: func(c *provider.SandboxConfig) { c.BaseURL, c.Timeout = r.front.url, providerTimeout }})
+		Client: func(c *provider.SandboxConfig) {
+			c.BaseURL, c.Timeout, c.RefuseCoupons = r.front.url, providerTimeout, true
+		}})
 	r.db = must(store.OpenSQL(r.dsn))(t)
 	t.Cleanup(func() { _ = r.db.Close() })
 	r.dial(t, temporal.Addr, namespace, with...)

@@ -29,6 +29,7 @@ func openSandbox(e providerEntry) (adapter, error) {
 		KeyFile           string `json:"key_file"`
 		WebhookSecret     string `json:"webhook_secret"`
 		WebhookSecretFile string `json:"webhook_secret_file"`
+		RefuseCoupons     bool   `json:"refuse_coupons"`
 	}
 	if err := e.decode(&own); err != nil {
 		return nil, err
@@ -45,5 +46,5 @@ func openSandbox(e providerEntry) (adapter, error) {
 		return nil, err
 	}
 	return provider.NewSandbox(provider.SandboxConfig{Name: e.Name, BaseURL: e.URL, APIKey: key.Reveal(), Account: own.Account,
-		WebhookSecret: signs.Reveal(), Timeout: e.timeout})
+		WebhookSecret: signs.Reveal(), RefuseCoupons: own.RefuseCoupons, Timeout: e.timeout})
 }

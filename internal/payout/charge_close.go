@@ -2,10 +2,12 @@ package payout
 
 import "time"
 
-// Codes of a charge that was closed at the provider before its sender paid.
+// Codes of a charge that its packet cannot use.
 const (
-	FailureFundingExpired   = "funding_expired"   // not paid by its deadline
-	FailureFundingCancelled = "funding_cancelled" // withdrawn by the sender or the app
+	FailureFundingExpired   = "funding_expired"   // closed at the provider: not paid by its deadline
+	FailureFundingCancelled = "funding_cancelled" // closed at the provider: withdrawn by the sender or the app
+	// FailureCouponNotAllowed is the code of a success: a coupon paid a part, which we do not accept.
+	FailureCouponNotAllowed = "coupon_not_allowed"
 )
 
 // A sender pays within minutes, and the provider notifies. So an unpaid charge is queried after these times
@@ -48,9 +50,17 @@ func (p Payment) closeCode() string {
 	return FailureFundingExpired
 }
 
-// Withdrawn reports whether a charge was to be closed before its deadline. Paid nevertheless, its packet
-// does not open: the sender is refunded in full.
+// Withdrawn reports whether a charge was to be closed before its deadline, or was paid with a coupon that we
+// do not accept. Paid, its packet does not open: the sender is refunded in full.
 func (p Payment) Withdrawn() bool { return p.closing() && p.closeCode() == FailureFundingCancelled }
+
+// refuseCoupon withdraws a charge that is paid, and may not be used.
+func (p *Payment) refuseCoupon(now time.Time) {
+	if last := p.PayUntil.Add(-time.Microsecond); now.After(last) {
+		now = last
+	}
+	p.CloseRequestedAt = now
+}
 
 // renewal reports whether the client data of a payment in a status is obtained again, at RenewAt. A query says
 // so after each send.

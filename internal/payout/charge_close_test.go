@@ -89,6 +89,24 @@ func TestR4_ClosedChargeMayBePaid(t *testing.T) {
 	}
 }
 
+// TestRefusedCoupon: a charge that was paid with a coupon is paid, and its packet does not open, however late
+// that becomes known; a retried statement changes nothing.
+func TestRefusedCoupon(t *testing.T) {
+	for _, late := range []time.Duration{time.Minute, time.Hour} {
+		s := unpaid(t).sends("").acts(SourceSend, 2*time.Hour).after(late)
+		o := said(SourceQuery, s.attempt(1).OrderNo, ObsSucceeded)
+		o.Code = FailureCouponNotAllowed
+		s.must(s.settle(1, o))
+		s.is(StatusPaid).broke()
+		if !s.p.Withdrawn() || s.p.Failure != nil || s.attempt(1).Code != FailureCouponNotAllowed {
+			t.Errorf("after %v: %+v", late, s.p)
+		}
+		if s.queries(1, ObsSucceeded).is(StatusPaid).broke(); !s.p.Withdrawn() {
+			t.Errorf("after %v: accepted by another statement", late)
+		}
+	}
+}
+
 // TestR4_UnansweredChargeIsNotClosedEarly: never received ends a charge only when no send may still land.
 func TestR4_UnansweredChargeIsNotClosedEarly(t *testing.T) {
 	s := unpaid(t)

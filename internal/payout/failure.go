@@ -57,6 +57,8 @@ var FailureCodes = []FailureCode{
 		"Create the packet again, under another Idempotency-Key.", ""},
 	{FailureFundingCancelled, "The packet was withdrawn before its sender paid: nothing was taken.", true,
 		"Create the packet again, under another Idempotency-Key.", ""},
+	{FailureCouponNotAllowed, "The sender paid a part with a coupon: everything is refunded.", true,
+		"Create the packet again, under another Idempotency-Key; the sender has to pay without a coupon.", ""},
 	{FailureRestoredBeforeCharge, "MySQL was restored from a backup before the charge was sent: nothing was taken.", true,
 		"Create the packet again, under another Idempotency-Key.", ""},
 	{"declined_by_rule", "The provider's rules refused the order.", true, "Retry later, or ask the provider.", ""},

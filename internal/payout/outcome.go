@@ -52,6 +52,9 @@ func (s *Settlement) pay(o Observation, now time.Time) error {
 	}
 	p.Attempt = a.No
 	p.Failure = nil
+	if o.Code == FailureCouponNotAllowed && !p.PayUntil.IsZero() {
+		p.refuseCoupon(now)
+	}
 	s.book(now)
 	return nil
 }

@@ -66,6 +66,8 @@ type SandboxConfig struct {
 	Account string
 	// WebhookSecret ("whsec_" and base64) verifies notifications. Without it every notification is refused.
 	WebhookSecret string
+	// RefuseCoupons refunds charges in full of which a coupon paid a part. Default: the amount counts.
+	RefuseCoupons bool
 	// Timeout bounds one call. Default DefaultTimeout. It must be below the activity's timeout.
 	Timeout time.Duration
 	// HTTPClient, if set, is copied and used; redirects are never followed.
@@ -83,6 +85,7 @@ type Sandbox struct {
 	base    string
 	key     string
 	account string
+	refuses bool // coupons
 	timeout time.Duration
 	client  http.Client
 	hook    *standardwebhooks.Webhook
@@ -102,7 +105,7 @@ func NewSandbox(cfg SandboxConfig) (*Sandbox, error) {
 		return nil, fmt.Errorf("%w: Timeout is negative", ErrConfig)
 	}
 	s := &Sandbox{name: cmp.Or(cfg.Name, "sandbox"), base: base.Scheme + "://" + base.Host, key: cfg.APIKey,
-		account: cmp.Or(cfg.Account, SandboxAccount), timeout: cfg.Timeout}
+		account: cmp.Or(cfg.Account, SandboxAccount), refuses: cfg.RefuseCoupons, timeout: cfg.Timeout}
 	if s.timeout == 0 {
 		s.timeout = DefaultTimeout
 	}
@@ -267,11 +270,12 @@ func (s *Sandbox) Totals(ctx context.Context, packetID string) (payout.ProviderT
 
 // answer is the result of one call, or err.
 type answer struct {
-	base   string // of the provider
-	status int
-	header http.Header
-	body   []byte
-	err    error
+	base           string // of the provider
+	refusesCoupons bool
+	status         int
+	header         http.Header
+	body           []byte
+	err            error
 	// mayHaveLeft is false when it is certain that no byte of the request left.
 	mayHaveLeft bool
 }
@@ -308,7 +312,7 @@ func (s *Sandbox) callUpTo(ctx context.Context, method, path string, body []byte
 		return answer{err: err, mayHaveLeft: connected.Load()}
 	}
 	defer res.Body.Close()
-	a = answer{base: s.base, status: res.StatusCode, header: res.Header, mayHaveLeft: true}
+	a = answer{base: s.base, refusesCoupons: s.refuses, status: res.StatusCode, header: res.Header, mayHaveLeft: true}
 	a.body, err = io.ReadAll(io.LimitReader(res.Body, limit))
 	if err != nil {
 		a.err = fmt.Errorf("read answer: %w", err)

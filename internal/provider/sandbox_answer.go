@@ -70,6 +70,7 @@ type orderAnswer struct {
 	ExpiresAt    time.Time `json:"expires_at"`
 	Method       string    `json:"method"`
 	PayToken     string    `json:"pay_token"`
+	Coupon       money.Fen `json:"coupon"` // the part of a paid charge that a coupon paid
 }
 
 // problemAnswer has the evaluated members of a problem.
@@ -117,6 +118,9 @@ func observeOrder(o *payout.Observation, a answer, op payout.Op) {
 		return
 	}
 	o.Kind, o.Code, o.Message = kind, v.Code, v.Message
+	if kind == payout.ObsSucceeded && v.Coupon > 0 && a.refusesCoupons {
+		o.Code = payout.FailureCouponNotAllowed
+	}
 	if kind == payout.ObsNeedsRecipient && v.ConfirmToken != "" {
 		o.Action = &payout.ClientAction{Type: payout.ClientSDK, ValidUntil: v.ExpiresAt,
 			Parameters: map[string]string{"order_no": v.OrderNo, "confirm_token": v.ConfirmToken}}

@@ -45,3 +45,10 @@ type PaymentDetail struct {
 	Attempts []payout.Attempt
 	Events   []payout.Event
 }
+
+// RefusedCoupon reports whether this is a charge that was paid with a coupon, which is not accepted: its
+// packet did not open, and the sender is refunded in full.
+func (d PaymentDetail) RefusedCoupon() bool {
+	return d.Status != payout.StatusFailed && d.Attempt > 0 && d.Attempt <= len(d.Attempts) &&
+		d.Attempts[d.Attempt-1].Code == payout.FailureCouponNotAllowed
+}

@@ -12,8 +12,8 @@ import (
 
 // The steps of the workflows, as far as a test wants them.
 
-// Fund charges the sender of a staged packet and opens its pool, or rejects the packet when the
-// charge fails.
+// Fund charges the sender of a staged packet and opens its pool. It rejects the packet when the charge fails,
+// and refunds it when the charge may not be used.
 func (s *Stack) Fund(ctx context.Context, packetID string) error {
 	view, err := s.Pool.View(ctx, packetID)
 	if err != nil {
@@ -49,8 +49,12 @@ func (s *Stack) Fund(ctx context.Context, packetID string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := s.Store.Fund(ctx, packetID, shares); err != nil {
+	status, err := s.Store.Fund(ctx, packetID, shares)
+	if err != nil {
 		return err
+	}
+	if status == packet.StatusClosing {
+		return s.Finish(ctx, packetID, packet.CloseUnopened)
 	}
 	return s.Pool.OpenPool(ctx, packetID, shares, nil)
 }

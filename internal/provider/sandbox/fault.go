@@ -23,6 +23,7 @@ import (
 //
 //   - reply_without_action: the answer to a send has no token to pay with.
 //   - wrong_amount: the payer pays one fen too much, and the order says so.
+//   - coupon: a coupon pays one fen of the amount, and the order says so.
 //   - paid_twice: the payer pays again after PendingAfter, with another reference.
 //   - close_lost: the order is closed, and the answer to the close is lost.
 //   - pay_after_close: the payment arrives PendingAfter after the close.
@@ -52,6 +53,7 @@ const (
 
 	faultNoAction      = "reply_without_action"
 	faultWrongAmount   = "wrong_amount"
+	faultCoupon        = "coupon"
 	faultPaidTwice     = "paid_twice"
 	faultCloseLost     = "close_lost"
 	faultPayAfterClose = "pay_after_close"
@@ -59,7 +61,8 @@ const (
 
 var faultKinds = []string{faultErrorBefore, faultErrorAfter, faultErrorLate, faultTimeoutBefore, faultTimeoutAfter, faultRateLimit,
 	faultDecline, faultPending, faultPendingForever, faultNotifyNever, faultNotifyTwice, faultNotifyLate,
-	faultNotFoundYet, faultContradict, faultLowBalance, faultNoAction, faultWrongAmount, faultPaidTwice, faultCloseLost, faultPayAfterClose}
+	faultNotFoundYet, faultContradict, faultLowBalance, faultNoAction, faultWrongAmount, faultCoupon, faultPaidTwice, faultCloseLost,
+	faultPayAfterClose}
 
 var faultOps = []string{opTransfer, opCharge, opRefund, opQuery}
 

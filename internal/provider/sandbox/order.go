@@ -64,6 +64,8 @@ type record struct {
 	Returns bool `json:"returns,omitzero"`
 	// Masked: a pending_forever rule applied; shown as processing while such a rule exists.
 	Masked bool `json:"masked,omitzero"`
+	// Coupon is the part of a paid charge that a coupon paid.
+	Coupon int64 `json:"coupon,omitzero"`
 	// Reported is the last final status in an answer, for contradict on queries.
 	Reported Status `json:"told,omitempty"`
 }
@@ -92,6 +94,7 @@ type orderView struct {
 	ExpiresAt     *string `json:"expires_at"`
 	Method        *string `json:"method,omitzero"`
 	PayToken      *string `json:"pay_token,omitzero"`
+	Coupon        int64   `json:"coupon,omitzero"`
 	CreatedAt     string  `json:"created_at"`
 	UpdatedAt     string  `json:"updated_at"`
 }
@@ -106,7 +109,7 @@ func (r *record) view() *orderView {
 		v.ConfirmToken = optional(r.ConfirmToken)
 		v.ExpiresAt = optional(formatTime(r.ExpiresMS))
 	}
-	v.Method = optional(r.Method)
+	v.Method, v.Coupon = optional(r.Method), r.Coupon
 	if r.Status == StatusAwaitingPayment {
 		v.PayToken, v.ExpiresAt = optional(r.ConfirmToken), optional(formatTime(r.ExpiresMS))
 	}

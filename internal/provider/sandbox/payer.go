@@ -56,12 +56,15 @@ func (s *Server) pay(tx *txn, rec *record, now time.Time) (*problem, error) {
 	case rec.Status != StatusAwaitingPayment:
 		return problemNotAwaitingPayment, nil
 	}
-	rule, err := s.fireForCharge(tx, rec, faultPaidTwice, faultWrongAmount)
+	rule, err := s.fireForCharge(tx, rec, faultPaidTwice, faultWrongAmount, faultCoupon)
 	if err != nil {
 		return nil, err
 	}
-	if rule.Kind == faultWrongAmount {
+	switch rule.Kind {
+	case faultWrongAmount:
 		rec.Amount++
+	case faultCoupon:
+		rec.Coupon = 1
 	}
 	if rule.Kind == faultPaidTwice {
 		if err := tx.schedule(bucketDue, now.Add(s.cfg.PendingAfter), dueEvent{Kind: duePayAgain, OrderNo: rec.OrderNo}); err != nil {

@@ -134,8 +134,9 @@ type chargeAnswer struct {
 		OpenID string `json:"openid"`
 	} `json:"payer"`
 	Amount struct {
-		Total    money.Fen `json:"total"`
-		Currency string    `json:"currency"`
+		Total      money.Fen  `json:"total"`
+		PayerTotal *money.Fen `json:"payer_total"` // without coupons
+		Currency   string     `json:"currency"`
 	} `json:"amount"`
 }
 
@@ -174,8 +175,11 @@ func (a *Adapter) observeCharge(o *payout.Observation, body []byte) {
 	if v.TradeType == "JSAPI" { // the other methods name no payer beforehand
 		o.Account = v.Payer.OpenID
 	}
-	if kind == payout.ObsDeclined {
+	switch of := v.Amount.PayerTotal; {
+	case kind == payout.ObsDeclined:
 		o.Code, o.Message = codeChargeClosed, v.TradeState
+	case paid && a.cfg.RefuseCoupons && of != nil && *of < v.Amount.Total:
+		o.Code = payout.FailureCouponNotAllowed
 	}
 }
 

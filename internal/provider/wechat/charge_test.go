@@ -91,6 +91,8 @@ func TestChargeEnds(t *testing.T) {
 	if seen.Amount != 8800 || seen.Account != payer || seen.ProviderRef == "" {
 		t.Errorf("paid: %+v", seen)
 	}
+	wantKind(t, "coupons refused", r.adapter(t, func(c *Config) { c.RefuseCoupons = true }).Query(t.Context(), payout.OpCharge, paid.OrderNo),
+		payout.ObsSucceeded, payout.FailureCouponNotAllowed)
 	if err := a.CloseCharge(t.Context(), paid.OrderNo); err != nil {
 		t.Errorf("close of a paid charge: %v", err)
 	}

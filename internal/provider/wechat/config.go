@@ -90,6 +90,8 @@ type Config struct {
 	Style       string       `json:"style"`
 	// MaxPayout is the merchant's own limit of one payout. 0: none.
 	MaxPayout money.Fen `json:"max_payout"`
+	// RefuseCoupons refunds charges in full of which a coupon paid a part. Default: the total counts.
+	RefuseCoupons bool `json:"refuse_coupons"`
 	// Description is what the sender reads for a charge, Remark what the recipient reads for a payout
 	// without a remark. Default "红包".
 	Description string `json:"description"`
