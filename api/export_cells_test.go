@@ -15,7 +15,8 @@ func TestFileColumns(t *testing.T) {
 		item    any
 		columns fileColumns
 	}{
-		"payouts": {wire.Payout{}, payoutColumns}, "refunds": {wire.Refund{}, refundColumns}, "packets": {wire.StaffPacket{}, packetColumns},
+		"payouts": {wire.Payout{}, payoutColumns}, "refunds": {wire.Refund{}, refundColumns},
+		"charges": {wire.Payment{}, chargeColumns}, "packets": {wire.StaffPacket{}, packetColumns},
 		"audit": {wire.AuditEntry{}, auditColumns}, "breaks": {wire.Break{}, breakFileColumns},
 		"approvals": {wire.ApprovalItem{}, approvalColumns},
 	} {

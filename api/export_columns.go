@@ -50,14 +50,15 @@ var breakFileColumns = fileColumns{names: []string{
 	"created_local", "last_seen_local", "resolved_local", "local_zone",
 }}
 
-// payoutColumns and refundColumns are the columns of the files of payouts and refunds.
+// payoutColumns, refundColumns and chargeColumns are the columns of the files of payments.
 var (
 	payoutColumns = fileColumns{names: slices.Concat([]string{"id", "packet_id", "user_id", "share_index"}, paymentColumns,
 		[]string{"recipient_action"})}
+	chargeColumns = fileColumns{names: slices.Concat([]string{"id", "packet_id", "user_id"}, paymentColumns)}
 	refundColumns = fileColumns{names: slices.Concat([]string{"id", "packet_id", "kind", "payout_id", "user_id"}, paymentColumns)}
 )
 
-// paymentColumns are the columns that payouts and refunds share.
+// paymentColumns are the columns that they share.
 var paymentColumns = []string{
 	"amount", "currency", "status", "order_no", "provider", "provider_ref",
 	"failure_code", "failure_message", "failure_retryable", "failure_next_action", "attempt_count", "created_at", "updated_at", "workflow_id",

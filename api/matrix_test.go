@@ -467,6 +467,7 @@ func (m *matrix) makeRows(failed []string) map[string]matrixRow {
 		"getRefund":      read(allStaff, staff+"/refunds/"+refunds[0]),
 		"exportPayouts":  read(allStaff, staff+"/export/payouts.csv"),
 		"exportRefunds":  read(allStaff, staff+"/export/refunds.csv"),
+		"exportCharges":  read(allStaff, staff+"/export/charges.csv"),
 		"exportPackets":  read(allStaff, staff+"/export/packets.csv"),
 
 		"getPayoutStatuses": read(allStaff, staff+"/payouts/statuses?ids="+failed[0]),

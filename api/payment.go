@@ -38,7 +38,7 @@ var (
 	chargeResource = payments[wire.PayoutFilter, wire.Payment]{payout.KindCharge, wire.PathCharges,
 		func(f wire.PayoutFilter) wire.RefundFilter { return wire.RefundFilter{PayoutFilter: f} }, (*Server).renderChargePayment}
 
-	payouts, refunds = payoutResource.list(), refundResource.list()
+	payouts, refunds, charges = payoutResource.list(), refundResource.list(), chargeResource.list()
 )
 
 // list returns the list of the resource.

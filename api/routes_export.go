@@ -29,6 +29,7 @@ func exportRoutes() []*route {
 	return []*route{
 		exportRoute(payouts, "exportPayouts", amount, payoutColumns),
 		exportRoute(refunds, "exportRefunds", amount, refundColumns),
+		exportRoute(charges, "exportCharges", amount, chargeColumns),
 		exportRoute(staffPackets, "exportPackets", "amounts are in whole fen, columns that end in _yuan are in yuan, metadata is JSON, ",
 			packetColumns),
 		exportRoute(approvals, "exportApprovals", "user_id, amount (in whole fen), amount_yuan and payment_status are those of the payout "+

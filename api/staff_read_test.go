@@ -27,7 +27,8 @@ func TestStaffReads(t *testing.T) {
 	id, _ := h.failed()
 	everyone := []string{
 		"/v1/staff/payouts", "/v1/staff/refunds", "/v1/staff/packets", "/v1/staff/packets/" + id, "/v1/staff/packets/" + id + "/proof",
-		"/v1/staff/export/payouts.csv", "/v1/staff/export/refunds.csv", "/v1/staff/export/packets.csv", "/v1/staff/export/breaks.csv",
+		"/v1/staff/export/payouts.csv", "/v1/staff/export/refunds.csv", "/v1/staff/export/charges.csv",
+		"/v1/staff/export/packets.csv", "/v1/staff/export/breaks.csv",
 		"/v1/staff/export/approvals.csv",
 	}
 	auditors := []string{"/v1/staff/audit", "/v1/staff/audit/verify", "/v1/staff/export/audit.csv"}

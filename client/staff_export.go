@@ -24,6 +24,11 @@ func (s *Staff) ExportRefunds(ctx context.Context, f wire.RefundFilter, w io.Wri
 	return s.export(ctx, "refunds", f, w)
 }
 
+// ExportCharges writes charges to w as CSV, like ExportPayouts.
+func (s *Staff) ExportCharges(ctx context.Context, f wire.PayoutFilter, w io.Writer) error {
+	return s.export(ctx, "charges", f, w)
+}
+
 // ExportPackets writes the packets of all apps to w as CSV, like ExportPayouts.
 func (s *Staff) ExportPackets(ctx context.Context, f wire.StaffPacketFilter, w io.Writer) error {
 	return s.export(ctx, "packets", f, w)

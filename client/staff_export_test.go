@@ -37,6 +37,7 @@ func exports(staff *client.Staff, t *testing.T) map[string]func(io.Writer) error
 	return map[string]func(io.Writer) error{
 		"payouts":   func(w io.Writer) error { return staff.ExportPayouts(ctx, wire.PayoutFilter{}, w) },
 		"refunds":   func(w io.Writer) error { return staff.ExportRefunds(ctx, wire.RefundFilter{}, w) },
+		"charges":   func(w io.Writer) error { return staff.ExportCharges(ctx, wire.PayoutFilter{}, w) },
 		"packets":   func(w io.Writer) error { return staff.ExportPackets(ctx, wire.StaffPacketFilter{}, w) },
 		"breaks":    func(w io.Writer) error { return staff.ExportBreaks(ctx, wire.BreakFilter{}, w) },
 		"approvals": func(w io.Writer) error { return staff.ExportApprovals(ctx, wire.ApprovalFilter{}, w) },

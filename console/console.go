@@ -132,6 +132,7 @@ func (c *Console) routes() map[string]route {
 		"GET /refunds/{id}":               {query: pollParams, handle: (*visit).showRefund},
 		"POST /refunds/{id}/{action}":     {handle: (*visit).decideRefund},
 		"GET /charges":                    {query: paymentParams.and(cursorParam), handle: (*visit).listCharges},
+		"GET /charges/export.csv":         {query: paymentParams, handle: (*visit).exportCharges},
 		"GET /charges/{id}":               {query: pollParams, handle: (*visit).showCharge},
 		"POST /charges/{id}/{action}":     {handle: (*visit).decideCharge},
 		"GET /approvals":                  {query: approvalParams.and(cursorParam, doneParam), handle: (*visit).listApprovals},

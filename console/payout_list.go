@@ -248,6 +248,8 @@ func (v *visit) exportPayouts() error { return v.exportPayments("payouts") }
 
 func (v *visit) exportRefunds() error { return v.exportPayments("refunds") }
 
+func (v *visit) exportCharges() error { return v.exportPayments("charges") }
+
 func (v *visit) exportPayments(list string) error {
 	f, fault := readFilterForm(v.query).filter()
 	if fault != "" {

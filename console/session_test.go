@@ -483,7 +483,7 @@ func TestFileSaysWhyNot(t *testing.T) {
 		}
 		v := newVisitor(t, desk)
 		v.signIn("f")
-		for _, path := range []string{"/payouts/export.csv?status=failed", "/refunds/export.csv?late=true", "/packets/export.csv",
+		for _, path := range []string{"/payouts/export.csv?status=failed", "/refunds/export.csv?late=true", "/charges/export.csv", "/packets/export.csv",
 			"/audit/export.csv?action=retry", "/breaks/export.csv", "/closes/2026-02-17/export.csv",
 			"/balances/p1/export.csv"} {
 			res := v.do("GET", path, nil)

@@ -50,13 +50,8 @@ func (v *visit) breaksOf(sum *wire.BreakSum, err error) *total {
 	return out
 }
 
-// File is the address of the list's CSV; "" for charges, which have none.
-func (p listPage) File() string {
-	if p.Kind == "charge" {
-		return ""
-	}
-	return p.Path + "/export.csv"
-}
+// File is the address of the list's CSV.
+func (p listPage) File() string { return p.Path + "/export.csv" }
 
 // Total is the size of the work list; nil if it was not read.
 func (p listPage) Total() *total {

@@ -245,7 +245,8 @@ func (s *site) entersAll(t *testing.T) {
 }
 
 // notPages are GET routes that are no pages.
-var notPages = []string{"GET /assets/{name}", "GET /live", "GET /payouts/export.csv", "GET /refunds/export.csv", "GET /packets/export.csv",
+var notPages = []string{"GET /assets/{name}", "GET /live", "GET /payouts/export.csv", "GET /refunds/export.csv", "GET /charges/export.csv",
+	"GET /packets/export.csv",
 	"GET /balances/{id}/export.csv",
 	"GET /audit/export.csv", "GET /breaks/export.csv", "GET /approvals/export.csv", "GET /closes/{date}/export.csv"}
 
