@@ -186,7 +186,8 @@ func TestBulkReleaseAfterRecovery(t *testing.T) {
 	if r := h.write(h.finance, "holds/release", "restored", `{"reason":"r",`+filter+`}`); r.status/100 == 2 {
 		t.Errorf("before the recovery: %s", r)
 	}
-	_, err = h.store.EndRecovery(t.Context(), staff.Write{Owner: "ops", Role: "operator", Reason: "r"}, books, 0, []string{"sandbox"}, nil)
+	_, err = h.store.EndRecovery(t.Context(), staff.Write{Owner: "ops", Role: "operator", Reason: "r"}, books, 0, []string{"sandbox"}, nil,
+		nil)
 	h.check(err)
 	for _, key := range []string{"dry", "real"} {
 		var b bulkReleasedBody

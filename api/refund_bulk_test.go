@@ -111,7 +111,7 @@ func (h *fixture) leaves(id, orderNo string) {
 	books, err := h.store.DeclareRestored(h.t.Context(), w, 0, time.Now())
 	h.check(err)
 	h.check(h.store.NoteUndecided(h.t.Context(), id, orderNo, "d"))
-	_, err = h.store.EndRecovery(h.t.Context(), w, books, 0, []string{"sandbox"}, nil)
+	_, err = h.store.EndRecovery(h.t.Context(), w, books, 0, []string{"sandbox"}, nil, nil)
 	h.check(err)
 	if r := h.write(h.finance, "providers/sandbox/release", "release-the-provider", because); r.status != http.StatusOK {
 		h.t.Fatalf("%s", r)

@@ -42,7 +42,7 @@ func TestR13_DecisionsRefused(t *testing.T) {
 		t.Errorf("%s", r)
 	}
 	w := staff.Write{Owner: "op", Role: "operator", Reason: "r"}
-	if _, err := h.store.EndRecovery(ctx, w, found, 7, []string{"sandbox"}, nil); err != nil {
+	if _, err := h.store.EndRecovery(ctx, w, found, 7, []string{"sandbox"}, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	path := "payouts/" + bad + "/retry"

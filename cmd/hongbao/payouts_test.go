@@ -354,7 +354,7 @@ func (d *staffStack) testUndecided(t *testing.T) {
 	books, err := d.store.DeclareRestored(t.Context(), w, 0, time.Now())
 	d.check(err)
 	d.check(d.store.NoteUndecided(t.Context(), left, payout.OrderNo(bad, 2), "d"))
-	_, err = d.store.EndRecovery(t.Context(), w, books, 0, []string{"sandbox"}, nil)
+	_, err = d.store.EndRecovery(t.Context(), w, books, 0, []string{"sandbox"}, nil, nil)
 	d.check(err)
 	d.sh(exitOK, "providers", "release", "sandbox", "--reason", "checked")
 	many := []string{"payouts", "retry", "--user", "undecided~frozen", "--reason", "r"}

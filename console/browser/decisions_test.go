@@ -161,7 +161,7 @@ func TestWhyNumberAndWhyNot(t *testing.T) {
 	h.must(h.Store.NoteUndecided(ctx, packet, payout.OrderNo(undecided, 2), "d"))
 	refund := payout.ID(payout.KindRefund, gone, 1)
 	h.must(h.Store.NoteUndecided(ctx, gone, payout.OrderNo(refund, 1), "d"))
-	_, err = h.Store.EndRecovery(ctx, w, books, 0, []string{"sandbox"}, nil)
+	_, err = h.Store.EndRecovery(ctx, w, books, 0, []string{"sandbox"}, nil, nil)
 	h.must(err)
 	_, err = db.ExecContext(ctx, "UPDATE holds SET released_at = placed_at, released_by = 'op' WHERE scope = 'provider'")
 	h.must(err)

@@ -181,7 +181,7 @@ func TestAuditOfTheWorker(t *testing.T) {
 	w = staff.Write{Owner: "op", Role: "butler", Reason: "restored"}
 	books, err := h.Store.DeclareRestored(ctx, w, 0, time.Now())
 	h.must(err)
-	_, err = h.Store.EndRecovery(ctx, w, books, 0, []string{"sandbox"}, nil)
+	_, err = h.Store.EndRecovery(ctx, w, books, 0, []string{"sandbox"}, nil, nil)
 	h.must(err)
 	for language, wanted := range map[string][]string{"en": {"system", "Cancelled", "cancel_carried_out", "butler"},
 		"zh-CN": {"系统", "取消已执行", "同意取消", "butler"}} {

@@ -27,8 +27,8 @@ import (
 type RestoredState interface {
 	CompareHeartbeat(ctx context.Context, known int64) (payout.MySQLState, error)
 	DeclareRestored(ctx context.Context, w staff.Write, known int64, until time.Time) (payout.MySQLState, error)
-	EndRecovery(ctx context.Context, w staff.Write, found payout.MySQLState, known int64, providers []string, report any) (
-		payout.MySQLState, error)
+	EndRecovery(ctx context.Context, w staff.Write, found payout.MySQLState, known int64, providers []string,
+		days []staff.StatementDay, report any) (payout.MySQLState, error)
 	NoteUndecided(ctx context.Context, packetID, subject, detail string) error
 	activities.Clock
 }
@@ -195,7 +195,7 @@ func (r *Recovery) Run(ctx context.Context) (Report, error) {
 	audited := r.report
 	audited.Undecided = audited.Undecided[:min(len(audited.Undecided), maxAudited)] // every item is a break
 	state, err = r.Store.EndRecovery(ctx, r.write("what happened since the backup was put back"), state, known, r.Providers.Names(),
-		audited)
+		r.incompleteDays(), audited)
 	if r.report.MySQL = state; err != nil {
 		r.report.Ended = false
 		return r.report, err
@@ -240,6 +240,21 @@ func (r *Recovery) begin(ctx context.Context) (payout.MySQLState, int64, error) 
 		return state, 0, ErrNoSince
 	}
 	return state, known, nil
+}
+
+// maxDays is how many days back are reconciled again.
+const maxDays = 40
+
+// incompleteDays lists the days, of each provider with statements, that were not over when the recovered MySQL was
+// still complete, and are now. What the ledger lacks of them becomes a break.
+func (r *Recovery) incompleteDays() (days []staff.StatementDay) {
+	for _, p := range r.Providers.Stated() {
+		today := payout.DayOf(r.began, p.Zone())
+		for d := max(payout.DayOf(r.since, p.Zone()), today.Add(-maxDays)); d < today; d = d.Add(1) {
+			days = append(days, staff.StatementDay{Provider: p.Name(), Day: d})
+		}
+	}
+	return days
 }
 
 // remembered is how long every provider knows an order number.

@@ -67,6 +67,12 @@ type OpSum struct {
 	Books    Sum       `json:"books"`
 }
 
+// StatementDay is a day of a provider's statement.
+type StatementDay struct {
+	Provider string
+	Day      payout.Day
+}
+
 // ReconciliationFilter selects reconciliations, newest first. Zero members do not filter.
 type ReconciliationFilter struct {
 	Provider  string

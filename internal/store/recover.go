@@ -341,11 +341,12 @@ func (s *Store) DeclareRestored(ctx context.Context, w staff.Write, known int64,
 }
 
 // EndRecovery makes a restored MySQL normal, with a number above all known ones, and holds every
-// provider: a hold placed since the backup is not known. The audit entry keeps report. found is the state at the begin
+// provider: a hold placed since the backup is not known. It requests reconciliations of days. The audit entry keeps
+// report. found is the state at the begin
 // of the recovery: a MySQL restored again since lacks what was recovered. A normal one stays as it
 // is. Errors: ErrMoved when it was restored again, ErrUnavailable.
 func (s *Store) EndRecovery(ctx context.Context, w staff.Write, found payout.MySQLState, known int64, providers []string,
-	report any) (payout.MySQLState, error) {
+	days []staff.StatementDay, report any) (payout.MySQLState, error) {
 	var out payout.MySQLState
 	err := s.inTx(ctx, failpoint.RecoverEnd, func(tx tx) error {
 		b, err := tx.lockMySQLState()
@@ -370,6 +371,11 @@ func (s *Store) EndRecovery(ctx context.Context, w staff.Write, found payout.MyS
 		slices.Sort(bound)
 		for _, name := range slices.Compact(bound) {
 			if err := tx.placeHold(payout.RecoveredHold(name, out)); err != nil {
+				return err
+			}
+		}
+		for _, d := range days {
+			if _, _, err := tx.requestReconciliation(d.Provider, d.Day, w.Owner, "MySQL was recovered"); err != nil {
 				return err
 			}
 		}

@@ -26,7 +26,7 @@ func declared(t *testing.T, s *testStore) payout.MySQLState {
 func ended(t *testing.T, s *testStore, found payout.MySQLState) {
 	t.Helper()
 	must(t, storetest.ErrOnly(s.EndRecovery(t.Context(), staff.Write{Owner: "op", Role: "operator", Reason: "r"}, found, 0,
-		[]string{provider}, nil)))
+		[]string{provider}, []staff.StatementDay{{Provider: provider, Day: payout.DayOf(s.Now(), time.UTC)}}, nil)))
 	must(t, storetest.ErrOnly(s.HoldProvider(t.Context(), financeWrite(t, s, rand.Text(), "h"), provider, false, renderProvider)))
 }
 
@@ -155,11 +155,15 @@ func TestR13_RecoveryOfEarlierRestoreIsRefused(t *testing.T) {
 	ended(t, s, first)
 	c.Pass(time.Minute)
 	again := declared(t, s)
-	_, err := s.EndRecovery(t.Context(), staff.Write{Owner: "op", Role: "operator", Reason: "r"}, first, 0, []string{provider}, nil)
+	_, err := s.EndRecovery(t.Context(), staff.Write{Owner: "op", Role: "operator", Reason: "r"}, first, 0, []string{provider}, nil,
+		nil)
 	wantErr(t, err, ErrMoved)
 	wantErr(t, s.CheckNotRestored(t.Context()), payout.ErrMySQLRestored)
 	ended(t, s, again)
 	must(t, s.CheckNotRestored(t.Context()))
+	if n := storetest.Query[int](t, s, "SELECT COUNT(*) FROM reconciliations WHERE status = 'requested' AND requested_by = 'op'"); n < 1 {
+		t.Error("the day is not reconciled again")
+	}
 }
 
 // TestR13_UnresolvedChargeNeedsAnotherRecovery: the last recovery had no answer about a charge. The packet

@@ -280,7 +280,7 @@ func (b restoredDatabase) DeclareRestored(_ context.Context, _ staff.Write, know
 }
 
 func (b restoredDatabase) EndRecovery(_ context.Context, _ staff.Write, found payout.MySQLState, known int64, _ []string,
-	_ any) (st payout.MySQLState, err error) {
+	_ []staff.StatementDay, _ any) (st payout.MySQLState, err error) {
 	err = b.world.do("end of the recovery", func() error {
 		if !b.state.RestoredAt.Equal(found.RestoredAt) {
 			return fmt.Errorf("MySQL was restored again during the recovery: %w", errMoved)
