@@ -20,6 +20,7 @@ import (
 var closeColumns = []string{
 	"date", "status", "section", "app_id", "name", "debit", "credit", "count", "amount", "amount_yuan", "order_no", "difference", "ours_count",
 	"ours", "ours_yuan", "theirs_count", "theirs", "theirs_yuan", "booked_at", "booked_at_local", "moved_at", "moved_at_local", "breaks",
+	"provider",
 }
 
 // localZone is the time zone of the columns with local times.
@@ -66,6 +67,20 @@ func (f *closeFile) balances(section, app string, totals staff.Totals) {
 	}
 }
 
+// providers writes the account of each provider.
+func (f *closeFile) providers(opening, closing staff.Totals) {
+	for _, p := range renderProviders(opening, closing) {
+		for _, at := range []struct {
+			section string
+			balance money.Fen
+		}{{"provider_opening", p.Opening}, {"provider_closing", p.Closing}} {
+			cells := map[string]string{"section": at.section, "provider": p.Provider, "name": string(payout.AccountProvider)}
+			fill(cells, "amount", at.balance)
+			f.line(cells)
+		}
+	}
+}
+
 // book writes the balances and movements of one app; "" is the total.
 func (f *closeFile) book(app string, opening, closing staff.Totals) {
 	f.balances("opening", app, opening)
@@ -88,25 +103,32 @@ func (f *closeFile) sides(cells map[string]string, ours, theirs staff.Sum) {
 }
 
 func (f *closeFile) statement(t *staff.StatementMatch) {
+	cells := func(section string, op payout.Op) map[string]string {
+		return map[string]string{"section": section, "provider": t.Provider, "name": cell(string(op))}
+	}
 	for _, o := range t.Ops {
-		f.sides(map[string]string{"section": "statement", "name": cell(string(o.Op))}, o.Ours, o.Theirs)
+		f.sides(cells("statement", o.Op), o.Ours, o.Theirs)
 	}
 	for _, d := range t.Sums {
-		f.sides(map[string]string{"section": "differences", "name": cell(string(d.Op)), "difference": string(d.Kind)}, d.Ours, d.Theirs)
+		line := cells("differences", d.Op)
+		line["difference"] = string(d.Kind)
+		f.sides(line, d.Ours, d.Theirs)
 	}
 	for _, d := range t.Differences {
 		var breaks []string
 		for _, b := range d.Breaks {
 			breaks = append(breaks, breakPrefix+strconv.FormatInt(b.ID, 10)+" "+string(b.Kind))
 		}
-		cells := map[string]string{"section": "difference", "name": cell(string(d.Op)), "order_no": cell(d.OrderNo), "difference": string(d.Kind),
-			"breaks": strings.Join(breaks, "; ")}
-		fillTime(cells, "booked_at", d.BookedAt)
-		fillTime(cells, "moved_at", d.MovedAt)
-		f.sides(cells, countOf(d.Ours), countOf(d.Theirs))
+		line := cells("difference", d.Op)
+		line["order_no"], line["difference"], line["breaks"] = cell(d.OrderNo), string(d.Kind), strings.Join(breaks, "; ")
+		fillTime(line, "booked_at", d.BookedAt)
+		fillTime(line, "moved_at", d.MovedAt)
+		f.sides(line, countOf(d.Ours), countOf(d.Theirs))
 	}
 	if more := t.Count - int64(len(t.Differences)); more > 0 { // readers that sum the lines must see that some are missing
-		f.line(map[string]string{"section": "not_listed", "count": strconv.FormatInt(more, 10)})
+		line := cells("not_listed", "")
+		line["count"] = strconv.FormatInt(more, 10)
+		f.line(line)
 	}
 }
 
@@ -140,11 +162,14 @@ func (s *Server) exportClose(ctx context.Context, in *exportCloseIn) (*csvFile, 
 	f.out.UseCRLF = true
 	f.err = f.out.Write(closeColumns)
 	f.book("", c.Opening, c.Closing)
+	f.providers(c.Opening, c.Closing)
 	for _, app := range c.Closing.Apps() {
 		f.book(app, c.Opening.OfApp(app), c.Closing.OfApp(app))
 	}
 	if c.Match != nil {
-		f.statement(c.Match)
+		for _, m := range c.Match.Statements {
+			f.statement(m)
+		}
 	}
 	if f.out.Flush(); f.err == nil {
 		f.err = f.out.Error()

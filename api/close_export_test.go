@@ -24,13 +24,14 @@ func TestCloseFileNotListed(t *testing.T) {
 				Theirs: 10})
 		}
 		var text bytes.Buffer
-		f := &closeFile{c: staff.DayClose{Day: "2026-02-17", Match: tie}, out: csv.NewWriter(&text)}
+		f := &closeFile{c: staff.DayClose{Day: "2026-02-17",
+			Match: &staff.DayMatch{Statements: []*staff.StatementMatch{tie}}}, out: csv.NewWriter(&text)}
 		f.statement(tie)
 		if f.out.Flush(); f.err != nil || f.out.Error() != nil {
 			t.Fatal(f.err, f.out.Error())
 		}
 		lines = strings.Split(strings.TrimSpace(text.String()), "\n")
-		if want := "2026-02-17,provisional,differences,,refund,,,3,30,0.30,,theirs_only,0,0,0.00,3,30,0.30,,,,,"; lines[4] != want {
+		if want := "2026-02-17,provisional,differences,,refund,,,3,30,0.30,,theirs_only,0,0,0.00,3,30,0.30,,,,,,sandbox"; lines[4] != want {
 			t.Errorf("%q, want %q", lines[4], want)
 		}
 		return lines[5:]
@@ -39,7 +40,7 @@ func TestCloseFileNotListed(t *testing.T) {
 		t.Errorf("all: %q", all)
 	}
 	some := write(1)
-	if want := "2026-02-17,provisional,not_listed,,,,,2,,,,,,,,,,,,,,,"; len(some) != 2 || some[1] != want {
+	if want := "2026-02-17,provisional,not_listed,,,,,2,,,,,,,,,,,,,,,,sandbox"; len(some) != 2 || some[1] != want {
 		t.Errorf("%q, want %q", some, want)
 	}
 }

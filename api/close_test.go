@@ -36,7 +36,11 @@ type closeBody struct {
 	Apps []struct {
 		AppID string `json:"app_id"`
 	}
-	Statement *struct {
+	Providers []struct {
+		Provider                          string
+		Opening, Debits, Credits, Closing int64
+	}
+	Statements []struct {
 		Operations []struct {
 			Op           string
 			Ours, Theirs struct{ Count, Amount int64 }
@@ -147,7 +151,7 @@ func TestCloses(t *testing.T) {
 	var c closeBody
 	h.page(h.auditor, path, &c)
 	if c.Status != "open" || !slices.Equal(c.Pending, []string{"day"}) || c.Funded.Count != 2 || c.Funded.Amount != total ||
-		c.Checked != nil || c.Statement != nil {
+		c.Checked != nil || len(c.Statements) != 0 {
 		t.Errorf("%+v", c)
 	}
 	for _, bad := range []string{"/v1/staff/closes/2026-02-30", "/v1/staff/closes/" + string(day.Add(-1)), "/v1/staff/closes/" +
@@ -169,11 +173,11 @@ func TestCloses(t *testing.T) {
 	later, off := h.tomorrow()
 	h.closeDay(later, day, hostile)
 	h.page(h.auditor, path, &c)
-	if c.Status == "final" || c.Statement == nil || len(c.Statement.Differences) != 1 || c.Statement.Differences[0].OrderNo != hostile ||
-		!c.Statement.Differences[0].Breaks[0].Open {
+	if c.Status == "final" || len(c.Statements) != 1 || len(c.Statements[0].Differences) != 1 ||
+		c.Statements[0].Differences[0].OrderNo != hostile || !c.Statements[0].Differences[0].Breaks[0].Open {
 		t.Fatalf("%+v", c)
 	}
-	if r := h.write(h.finance, "breaks/"+c.Statement.Differences[0].Breaks[0].ID+"/resolve", "dealt", because); r.status != http.StatusOK {
+	if r := h.write(h.finance, "breaks/"+c.Statements[0].Differences[0].Breaks[0].ID+"/resolve", "dealt", because); r.status != http.StatusOK {
 		t.Fatalf("%s", r)
 	}
 	off.Add(int64(time.Hour))
@@ -184,10 +188,14 @@ func TestCloses(t *testing.T) {
 		len(c.Apps) != 1 || len(c.Movements) != len(payout.TransferKinds) {
 		t.Errorf("%s", first)
 	}
-	for _, o := range c.Statement.Operations {
+	for _, o := range c.Statements[0].Operations {
 		if o.Ours.Count+o.Explained.Count != o.Theirs.Count || o.Ours.Amount+o.Explained.Amount != o.Theirs.Amount {
 			t.Errorf("%+v", o)
 		}
+	}
+	if one := c.Providers; len(one) != 1 || one[0].Provider != "sandbox" || one[0].Closing != c.Accounts[0].Closing ||
+		one[0].Opening-one[0].Debits+one[0].Credits != one[0].Closing {
+		t.Errorf("%+v", one)
 	}
 	for _, a := range c.Accounts {
 		if a.Opening-a.Debits+a.Credits != a.Closing || (a.Payments != nil) != (a.Account == "owed" || a.Account == "refunding") {
@@ -246,6 +254,7 @@ func (h *fixture) closeFile(day payout.Day, hostile string, total int64) {
 	}
 	if found["opening"] != 2*len(payout.Accounts) || found["closing"] != 2*len(payout.Accounts) ||
 		found["movement"] != 2*len(payout.TransferKinds) || found["statement"] != 4 ||
+		found["provider_opening"] != 1 || found["provider_closing"] != 1 ||
 		found["differences"] != 1 || found["difference"] != 1 || found["not_listed"] != 0 {
 		t.Errorf("%v", found)
 	}

@@ -59,30 +59,44 @@ func renderCloseSummary(c staff.DayClose) wire.CloseSummary {
 		out.Pending = append(out.Pending, string(p))
 	}
 	if c.Match != nil {
-		agrees := c.Match.Agrees()
-		out.Differences, out.OpenBreaks, out.Ties = &c.Match.Count, &c.Match.OpenBreaks, &agrees
+		agrees, differences, open := c.Match.Agrees(), c.Match.Differences(), c.Match.OpenBreaks()
+		out.Differences, out.OpenBreaks, out.Ties = &differences, &open, &agrees
 	}
 	return out
 }
 
 func renderClose(c staff.DayClose) wire.Close {
 	out := wire.Close{CloseSummary: renderCloseSummary(c), Accounts: renderAccounts(c.Opening, c.Closing),
-		Movements: renderMovements(c.Movements()), Apps: []wire.AppDay{}}
+		Movements: renderMovements(c.Movements()), Providers: renderProviders(c.Opening, c.Closing), Apps: []wire.AppDay{},
+		Statements: []wire.StatementTie{}}
 	for _, app := range c.Closing.Apps() {
 		opening, closing := c.Opening.OfApp(app), c.Closing.OfApp(app)
 		out.Apps = append(out.Apps, wire.AppDay{AppID: app, Accounts: renderAccounts(opening, closing),
 			Movements: renderMovements(closing.Minus(opening))})
 	}
 	if c.Match != nil {
-		match := renderStatementMatch(c.Match)
-		out.Statement = &match
+		for _, m := range c.Match.Statements {
+			out.Statements = append(out.Statements, renderStatementMatch(m, c.Match.MatchedAt))
+		}
 	}
 	return out
 }
 
-func renderStatementMatch(m *staff.StatementMatch) wire.StatementTie {
+// renderProviders renders the account of each provider that transfers have changed until the end of a day.
+func renderProviders(opening, closing staff.Totals) []wire.ProviderDay {
+	out := []wire.ProviderDay{}
+	for _, name := range closing.Providers() {
+		before, after := opening.OfProvider(name), closing.OfProvider(name)
+		debits, credits := after.Minus(before).Turnover(payout.AccountProvider)
+		out = append(out, wire.ProviderDay{Provider: name, Opening: before.Balance(payout.AccountProvider).Amount, Debits: debits,
+			Credits: credits, Closing: after.Balance(payout.AccountProvider).Amount})
+	}
+	return out
+}
+
+func renderStatementMatch(m *staff.StatementMatch, at time.Time) wire.StatementTie {
 	out := wire.StatementTie{Provider: m.Provider, ReconciliationID: m.ReconciliationID, ReadAt: wire.At(m.ReadAt),
-		ComparedAt: wire.At(m.MatchedAt),
+		ComparedAt: wire.At(at), Ties: m.Agrees(), Count: m.Count,
 		Operations: []wire.TieOp{}, ByKind: []wire.DifferenceSum{}, Differences: []wire.DayDifference{}, Unexplained: m.Unexplained}
 	for _, o := range m.Ops {
 		out.Operations = append(out.Operations, wire.TieOp{Op: string(o.Op), Ours: renderSum(o.Ours), Theirs: renderSum(o.Theirs),
@@ -103,8 +117,8 @@ func renderStatementMatch(m *staff.StatementMatch) wire.StatementTie {
 	return out
 }
 
-// statement returns the provider whose statement the day-end close is matched with, and the time zone
-// of its days: that of payouts; UTC without a statement.
+// statement returns the provider whose statement every day-end close is matched with, and the time zone of its
+// days: that of payouts; UTC without a statement.
 func (s *Server) statement() (name string, zone *time.Location) {
 	if p := s.cfg.Providers.Closing(); p != nil {
 		return p.Name(), p.Zone()

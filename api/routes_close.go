@@ -34,10 +34,10 @@ func closeRoutes() []*route {
 			id: "exportClose", path: wire.PathExports + "/close.csv", tag: "staff exports",
 			summary: "Export the day-end close of a day as CSV",
 			about: "RFC 4180 in UTF-8 with a header line. The columns are " + strings.Join(closeColumns, ", ") +
-				". Sections: opening, movement and closing for all apps (app_id is empty) and for each app, statement, differences (sums by " +
-				"operation and kind), difference (single differences, the first " +
-				strconv.Itoa(staff.MatchDifferences) + "), and " +
-				"not_listed with the count of the others if there are any. Amounts are given in whole fen and in yuan, times in UTC and at UTC+8; " +
+				". Sections: opening, movement and closing for all apps (app_id is empty) and for each app; provider_opening and " +
+				"provider_closing for each provider; for each statement, by provider, statement, differences (sums by operation and kind), " +
+				"difference (single differences, the first " + strconv.Itoa(staff.MatchDifferences) + "), and not_listed with the count of " +
+				"the others if there are any. Amounts are given in whole fen and in yuan, times in UTC and at UTC+8; " +
 				"cells that do not apply are empty. Text that a spreadsheet could read as a formula or a value is prefixed with an apostrophe, as " +
 				"in the export of payouts.",
 			limit: listTimeout, answers: csvAnswer(), problems: []wire.Code{wire.CodeNotFound},

@@ -198,7 +198,6 @@ func functions(l language) template.FuncMap {
 		"left":        func(at instant) string { return age(l, time.Until(at.UTC())) },
 		"number":      grouped[int64],
 		"truth":       func(v *bool) bool { return valueOr(v, false) },
-		"whole":       func(v *int64) int { return int(valueOr(v, 0)) },
 		"sumAccounts": sumAccounts,
 		"same":        access.SamePerson,
 		"sep":         func(mark string) string { return separator(l, mark) },

@@ -40,9 +40,9 @@ type AppBalances struct {
 
 // CloseSummary is one day of the ledger in a few figures.
 type CloseSummary struct {
-	Date        Date        `json:"date" doc:"The day, in the time zone of the provider's statement."`
+	Date        Date        `json:"date" doc:"The day, in the time zone of the statements of the provider of new payouts."`
 	Status      CloseStatus `json:"status" doc:"open: the day is not over. provisional: the day is over and something is missing (pending). final: it does not change."`
-	Pending     []string    `json:"pending" nullable:"false" doc:"What the close waits for: day (over for five minutes), sums (computed by the worker), statement (read after the day), tie (statement match), breaks (open breaks of the day), unexplained (differences without a break), entries (ledger entries that do not add up to the change of the balances)."`
+	Pending     []string    `json:"pending" nullable:"false" doc:"What the close waits for: day (over for five minutes), sums (computed by the worker), statement (each read after the day), tie (statement match), breaks (open breaks of the day), unexplained (differences without a break), entries (ledger entries that do not add up to the change of the balances)."`
 	From        Time        `json:"from" doc:"The first moment of the day."`
 	To          Time        `json:"to" doc:"The first moment of the next day."`
 	At          Time        `json:"at" doc:"The moment of the closing balances: to, or now while the day is not over."`
@@ -57,18 +57,20 @@ type CloseSummary struct {
 	Owed        Sums        `json:"owed" doc:"Claimed and not paid at the end."`
 	Refunding   Sums        `json:"refunding" doc:"Refunds that are not complete at the end."`
 	Checked     *bool       `json:"checked" doc:"true: opening balances plus all ledger entries of the day give the closing balances; null before the check."`
-	Differences *int64      `json:"differences" doc:"How many movements differ between our records and the statement; null before the statement match."`
+	Differences *int64      `json:"differences" doc:"How many movements differ between our records and the statements; null before the statement match."`
 	OpenBreaks  *int64      `json:"open_breaks" doc:"Open breaks of the day; null before the statement match."`
-	Ties        *bool       `json:"ties" doc:"true: our records and the statement agree, apart from explained differences; null before the statement match."`
+	Ties        *bool       `json:"ties" doc:"true: our records and every statement agree, apart from explained differences; null before the statement match."`
 }
 
 // Close is the day-end close: the ledger of a day beside the provider's statement.
 type Close struct {
 	CloseSummary
-	Accounts  []AccountDay  `json:"accounts" nullable:"false" doc:"Every account: opening - debits + credits = closing."`
-	Movements []KindSum     `json:"movements" nullable:"false" doc:"Ledger entries of the day by kind, including kinds without entries."`
-	Apps      []AppDay      `json:"apps" nullable:"false" doc:"The figures by app. Fees, top-ups and withdrawals belong to no app."`
-	Statement *StatementTie `json:"statement" doc:"The statement match of the day; null before it."`
+	Accounts  []AccountDay `json:"accounts" nullable:"false" doc:"Every account: opening - debits + credits = closing."`
+	Movements []KindSum    `json:"movements" nullable:"false" doc:"Ledger entries of the day by kind, including kinds without entries."`
+	Apps      []AppDay     `json:"apps" nullable:"false" doc:"The figures by app. Fees, top-ups and withdrawals belong to no app."`
+	// Providers and Statements have one item for each provider.
+	Providers  []ProviderDay  `json:"providers" nullable:"false" doc:"The account provider by provider, of those that have moved money until the end of the day."`
+	Statements []StatementTie `json:"statements" nullable:"false" doc:"The statement matches of the day: of the provider of new payouts, and of each provider whose account the day changed. Empty before them."`
 }
 
 // AccountDay is a day of one account.
@@ -79,6 +81,15 @@ type AccountDay struct {
 	Credits  money.Fen `json:"credits" doc:"Credits of the day." fen:"sum"`
 	Closing  money.Fen `json:"closing" doc:"The balance at the end." fen:"net"`
 	Payments *int64    `json:"payments" doc:"How many payments the closing balance of owed or refunding consists of; null for other accounts."`
+}
+
+// ProviderDay is a day of our account at one provider.
+type ProviderDay struct {
+	Provider string    `json:"provider" doc:"The provider." example:"sandbox"`
+	Opening  money.Fen `json:"opening" doc:"The balance at the beginning of the day; negative: the provider holds money." fen:"net"`
+	Debits   money.Fen `json:"debits" doc:"Debits of the day." fen:"sum"`
+	Credits  money.Fen `json:"credits" doc:"Credits of the day." fen:"sum"`
+	Closing  money.Fen `json:"closing" doc:"The balance at the end." fen:"net"`
 }
 
 // KindSum is the sum of the ledger entries of one kind.
@@ -97,13 +108,15 @@ type AppDay struct {
 	Movements []KindSum    `json:"movements" nullable:"false" doc:"Ledger entries of the day by kind, including kinds without entries."`
 }
 
-// StatementTie is the statement match of a day: the ledger beside the provider's statement. Its
+// StatementTie is a statement match of a day: the ledger beside one provider's statement. Its
 // name is part of the OpenAPI document.
 type StatementTie struct {
 	Provider         string          `json:"provider" doc:"The provider of the statement." example:"sandbox"`
 	ReconciliationID string          `json:"reconciliation_id" doc:"The last reconciliation that read the statement."`
 	ReadAt           Time            `json:"read_at" doc:"The statement covers movements before this time."`
 	ComparedAt       Time            `json:"compared_at" doc:"When the statement match ran."`
+	Ties             bool            `json:"ties" doc:"true: our records and this statement agree, apart from explained differences."`
+	Count            int64           `json:"count" minimum:"0" doc:"How many movements differ."`
 	Operations       []TieOp         `json:"operations" nullable:"false" doc:"Both sides by operation: theirs = ours + explained, in count and amount."`
 	ByKind           []DifferenceSum `json:"by_kind" nullable:"false" doc:"The sums of all differences by kind and operation."`
 	Differences      []DayDifference `json:"differences" nullable:"false" doc:"Single differences in the order of time; the first 1,000."`

@@ -168,11 +168,11 @@ func TestClosesTieToTheProvider(t *testing.T) {
 	if got := c.Closing.OfApp("demo").Balance(payout.AccountProvider).Amount; got != -owed {
 		t.Errorf("with the provider: %d, want %d", got, -owed)
 	}
-	if op := c.Match.Ops[1]; op.Ours != fen(2, anna.Amount+small.Amount) || op.Theirs != fen(3, anna.Amount+small.Amount+late.Amount) ||
-		op.Differ != fen(1, late.Amount) {
+	if op := c.Match.Statements[0].Ops[1]; op.Ours != fen(2, anna.Amount+small.Amount) ||
+		op.Theirs != fen(3, anna.Amount+small.Amount+late.Amount) || op.Differ != fen(1, late.Amount) {
 		t.Errorf("transfers: %+v", op)
 	}
-	if diff := c.Match.Differences; len(diff) != 2 || diff[0].Kind != staff.DifferBookedLater || diff[0].Op != payout.OpFee ||
+	if diff := c.Match.Statements[0].Differences; len(diff) != 2 || diff[0].Kind != staff.DifferBookedLater || diff[0].Op != payout.OpFee ||
 		diff[0].Theirs != 7 || diff[1].Kind != staff.DifferBookedLater || diff[1].OrderNo != lateNo || diff[1].Theirs != late.Amount {
 		t.Errorf("%+v", diff)
 	}
@@ -181,8 +181,9 @@ func TestClosesTieToTheProvider(t *testing.T) {
 	r.off.Store(int64(25 * time.Hour))
 	second := r.closedDay(t, d, first.Add(1))
 	wantMovements(t, second, map[payout.TransferKind]staff.Sum{payout.PostPaid: fen(3, owed), payout.PostFee: fen(1, 7)})
-	if diff := second.Match.Differences; len(diff) != 2 || diff[0].Kind != staff.DifferMovedEarlier || diff[0].Op != payout.OpFee ||
-		diff[0].Ours != 7 || diff[1].Kind != staff.DifferMovedEarlier || diff[1].OrderNo != lateNo || diff[1].Ours != late.Amount {
+	if diff := second.Match.Statements[0].Differences; len(diff) != 2 || diff[0].Kind != staff.DifferMovedEarlier ||
+		diff[0].Op != payout.OpFee || diff[0].Ours != 7 || diff[1].Kind != staff.DifferMovedEarlier || diff[1].OrderNo != lateNo ||
+		diff[1].Ours != late.Amount {
 		t.Errorf("%+v", diff)
 	}
 	for _, a := range payout.Accounts {

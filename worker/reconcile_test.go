@@ -41,7 +41,12 @@ func awayFromMidnight(t *testing.T) {
 // reconcileDay has a day reconciled, as the API does, and waits for the end.
 func (r *rig) reconcileDay(t *testing.T, day payout.Day) staff.Reconciliation {
 	t.Helper()
-	asked, err := r.store.RequestDailyReconciliation(t.Context(), "sandbox", day, "tester")
+	return r.reconcileAt(t, "sandbox", day)
+}
+
+func (r *rig) reconcileAt(t *testing.T, provider string, day payout.Day) staff.Reconciliation {
+	t.Helper()
+	asked, err := r.store.RequestDailyReconciliation(t.Context(), provider, day, "tester")
 	if err != nil {
 		t.Fatal(err)
 	}

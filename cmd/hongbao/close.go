@@ -16,10 +16,10 @@ import (
 func closeCommand() command {
 	return command{
 		use:   "close",
-		short: "Show day-end closes: balances, movements and the match with the provider's statement",
+		short: "Show day-end closes: balances, movements and the match with the providers' statements",
 		long: `Show day-end closes: the opening and closing balances of the ledger, the transfers
-between them, and how they match the provider's statement of the day. Workers close days
-automatically. A close is final once the day is over, its statement is read and none of
+between them, and how they match the providers' statements of the day. Workers close days
+automatically. A close is final once the day is over, its statements are read and none of
 its breaks is open. A final close never changes.`,
 		sub: []command{closeList(), closeShow(), closeExport(), closeBalances()},
 	}
@@ -55,7 +55,7 @@ func closeShow() command {
 	return command{
 		use:   "show <day>",
 		short: "Show the close of a day",
-		long: `Show the close of a day, YYYY-MM-DD in the time zone of the provider's statement.
+		long: `Show the close of a day, YYYY-MM-DD in the time zone of the payout provider's statement.
 
 Exit code: 0 final; 1 not final; the output says what the close waits for.`,
 		example: "  hongbao close show 2026-02-17",
@@ -85,6 +85,11 @@ func (t *call) printClose(c *wire.Close) error {
 		accounts.row(a.Account, formatSigned(a.Opening), formatYuan(a.Debits), formatYuan(a.Credits), formatSigned(a.Closing))
 	}
 	accounts.render()
+	providers := newGrid(t.out, "provider", "opening", "debits", "credits", "closing")
+	for _, p := range c.Providers {
+		providers.row(p.Provider, formatSigned(p.Opening), formatYuan(p.Debits), formatYuan(p.Credits), formatSigned(p.Closing))
+	}
+	providers.render()
 	movements := newGrid(t.out, "movement", "from", "to", "count", "amount")
 	for _, m := range c.Movements {
 		if m.Count > 0 {
@@ -92,22 +97,30 @@ func (t *call) printClose(c *wire.Close) error {
 		}
 	}
 	movements.render()
-	if c.Statement == nil {
-		return nil
+	for _, s := range c.Statements {
+		t.printStatement(s)
 	}
-	t.printFacts([][]any{{"statement of", c.Statement.Provider}, {"read up to", formatTime(c.Statement.ReadAt)}, {"matches", yesNo(c.Ties)},
-		{"differences", formatOptional(c.Differences)}, {"open breaks", formatOptional(c.OpenBreaks)}})
+	if c.OpenBreaks != nil {
+		t.printFacts([][]any{{"open breaks", *c.OpenBreaks}})
+	}
+	return nil
+}
+
+// printStatement prints the match with one statement.
+func (t *call) printStatement(s wire.StatementTie) {
+	t.printFacts([][]any{{"statement of", s.Provider}, {"read up to", formatTime(s.ReadAt)}, {"matches", yesNo(&s.Ties)},
+		{"differences", s.Count}})
 	sides := newGrid(t.out, "operation", "ledger", "amount", "statement", "amount", "explained", "amount")
-	for _, o := range c.Statement.Operations {
+	for _, o := range s.Operations {
 		sides.row(o.Op, o.Ours.Count, formatYuan(o.Ours.Amount), o.Theirs.Count, formatYuan(o.Theirs.Amount), o.Explained.Count,
 			formatSigned(o.Explained.Amount))
 	}
 	sides.render()
-	if len(c.Statement.Differences) == 0 {
-		return nil
+	if len(s.Differences) == 0 {
+		return
 	}
 	differences := newGrid(t.out, "difference", "operation", "order number", "ledger", "statement", "booked", "moved", "breaks")
-	for _, d := range c.Statement.Differences {
+	for _, d := range s.Differences {
 		var breaks []string
 		for _, b := range d.Breaks {
 			state := "resolved"
@@ -121,7 +134,6 @@ func (t *call) printClose(c *wire.Close) error {
 			strings.Join(breaks, ", "))
 	}
 	differences.render()
-	return nil
 }
 
 func closeExport() command {

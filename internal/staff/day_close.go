@@ -17,6 +17,8 @@ type TotalsKey struct {
 	App     string // the app of the packets; "": of movements without an order
 	Kind    payout.TransferKind
 	Payment payout.Kind // kind of the payments that the transfers belong to
+	// Provider is the one whose account the transfers change; "": none.
+	Provider string
 }
 
 // Totals are counts and sums of ledger transfers by group: all up to a moment, or those of a day.
@@ -24,9 +26,10 @@ type Totals map[TotalsKey]Sum
 
 // totalRow is the stored form of one group of Totals.
 type totalRow struct {
-	App     string              `json:"app"`
-	Kind    payout.TransferKind `json:"kind"`
-	Payment string              `json:"payment"`
+	App      string              `json:"app"`
+	Kind     payout.TransferKind `json:"kind"`
+	Payment  string              `json:"payment"`
+	Provider string              `json:"provider,omitempty"`
 	Sum
 }
 
@@ -34,10 +37,11 @@ type totalRow struct {
 func (t Totals) MarshalJSON() ([]byte, error) {
 	rows := make([]totalRow, 0, len(t))
 	for key, sum := range t {
-		rows = append(rows, totalRow{key.App, key.Kind, string(rune(key.Payment)), sum})
+		rows = append(rows, totalRow{key.App, key.Kind, string(rune(key.Payment)), key.Provider, sum})
 	}
 	slices.SortFunc(rows, func(a, b totalRow) int {
-		return cmp.Or(cmp.Compare(a.App, b.App), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Payment, b.Payment))
+		return cmp.Or(cmp.Compare(a.App, b.App), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Payment, b.Payment),
+			cmp.Compare(a.Provider, b.Provider))
 	})
 	return json.Marshal(rows)
 }
@@ -53,7 +57,7 @@ func (t *Totals) UnmarshalJSON(text []byte) error {
 		if len(r.Payment) != 1 {
 			return fmt.Errorf("totals of transfers: kind of payment %q", r.Payment)
 		}
-		(*t)[TotalsKey{r.App, r.Kind, payout.Kind(r.Payment[0])}] = r.Sum
+		(*t)[TotalsKey{r.App, r.Kind, payout.Kind(r.Payment[0]), r.Provider}] = r.Sum
 	}
 	return nil
 }
@@ -92,6 +96,17 @@ func (t Totals) OfApp(app string) Totals {
 	return out
 }
 
+// OfProvider returns the totals of the transfers that change the account of one provider.
+func (t Totals) OfProvider(name string) Totals {
+	out := Totals{}
+	for key, sum := range t {
+		if key.Provider == name {
+			out[key] = sum
+		}
+	}
+	return out
+}
+
 // Apps lists the apps with transfers, sorted. Movements without an order belong to no app.
 func (t Totals) Apps() []string {
 	var apps []string
@@ -102,6 +117,18 @@ func (t Totals) Apps() []string {
 	}
 	slices.Sort(apps)
 	return slices.Compact(apps)
+}
+
+// Providers lists the providers whose accounts the transfers change, sorted.
+func (t Totals) Providers() []string {
+	var names []string
+	for key := range t {
+		if key.Provider != "" {
+			names = append(names, key.Provider)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // Entries counts the transfers.
@@ -198,9 +225,9 @@ const (
 	BlockedByDay CloseBlocker = "day"
 	// BlockedBySums: the worker has not stored the closing totals yet.
 	BlockedBySums CloseBlocker = "sums"
-	// BlockedByStatement: no reconciliation has completed that began after the end of the day.
+	// BlockedByStatement: at a provider of the day, no reconciliation has completed that began after its end.
 	BlockedByStatement CloseBlocker = "statement"
-	// BlockedByMatch: the worker has not matched the day with the statement read last.
+	// BlockedByMatch: the worker has not matched the day with the statements read last.
 	BlockedByMatch CloseBlocker = "tie"
 	// BlockedByBreaks: breaks of the day are open.
 	BlockedByBreaks CloseBlocker = "breaks"
@@ -214,15 +241,15 @@ const (
 var CloseBlockers = []CloseBlocker{BlockedByDay, BlockedBySums, BlockedByStatement, BlockedByMatch, BlockedByBreaks, BlockedByUnexplained,
 	BlockedByEntries}
 
-// DayClose (日结) is the day-end close of the ledger. The day is that of the provider's statement; a
-// transfer belongs to the day on which it was recorded.
+// DayClose (日结) is the day-end close of the ledger. The day is that of the statements of the provider of new
+// payouts; a transfer belongs to the day on which it was recorded.
 type DayClose struct {
 	Day      payout.Day
 	From, To time.Time
 	// At is the moment of the closing totals: To, or now before the end of the day.
 	At               time.Time
 	Opening, Closing Totals
-	Match            *StatementMatch // nil: the day is not matched with the statement yet
+	Match            *DayMatch // nil: the day is not matched with its statements yet
 	// Blockers lists what the close waits for; empty: it is final.
 	Blockers []CloseBlocker
 	FinalAt  time.Time // the time from which it no longer changes
@@ -231,8 +258,15 @@ type DayClose struct {
 // Movements are the transfers of the day.
 func (c DayClose) Movements() Totals { return c.Closing.Minus(c.Opening) }
 
-// FindBlockers lists what keeps a past day from being final. unread: no statement was read
-// completely after the end of the day.
+// Providers lists the providers whose statements the day is matched with: always, and those whose accounts its
+// transfers change.
+func (c DayClose) Providers(always string) []string {
+	others := slices.DeleteFunc(c.Movements().Providers(), func(name string) bool { return name == always })
+	return append([]string{always}, others...)
+}
+
+// FindBlockers lists what keeps a past day from being final. unread: a statement was not read completely after
+// the end of the day.
 func (c DayClose) FindBlockers(unread bool) []CloseBlocker {
 	if unread {
 		return []CloseBlocker{BlockedByStatement}
@@ -241,10 +275,10 @@ func (c DayClose) FindBlockers(unread bool) []CloseBlocker {
 		return []CloseBlocker{BlockedByMatch}
 	}
 	var out []CloseBlocker
-	if c.Match.ReadAt.Before(c.To) {
+	if slices.ContainsFunc(c.Match.Statements, func(s *StatementMatch) bool { return s.ReadAt.Before(c.To) }) {
 		out = append(out, BlockedByStatement)
 	}
-	if c.Match.OpenBreaks > 0 {
+	if c.Match.OpenBreaks() > 0 {
 		out = append(out, BlockedByBreaks)
 	}
 	if !c.Match.Agrees() {

@@ -84,26 +84,58 @@ type DifferenceSum struct {
 // MatchDifferences is how many differences are listed; all are summed.
 const MatchDifferences = 1000
 
-// StatementMatch is a day of the ledger matched with the provider's statement of it.
+// DayMatch is a day of the ledger matched with the statements of its providers.
+type DayMatch struct {
+	MatchedAt time.Time `json:"matched_at"`
+	// Entries are the transfers of the day, summed from their rows.
+	Entries    map[payout.TransferKind]Sum `json:"entries"`
+	Statements []*StatementMatch           `json:"statements"`
+}
+
+// Agrees reports whether both sides agree for every provider, apart from explained differences.
+func (m *DayMatch) Agrees() bool {
+	return !slices.ContainsFunc(m.Statements, func(s *StatementMatch) bool { return !s.Agrees() })
+}
+
+// Differences counts the differences.
+func (m *DayMatch) Differences() (n int64) {
+	for _, s := range m.Statements {
+		n += s.Count
+	}
+	return n
+}
+
+// OpenBreaks counts the open breaks of the day.
+func (m *DayMatch) OpenBreaks() (n int64) {
+	for _, s := range m.Statements {
+		n += s.OpenBreaks
+	}
+	return n
+}
+
+// IsOf reports whether the day was matched with what these reconciliations have read.
+func (m *DayMatch) IsOf(read []Reconciliation) bool {
+	return slices.EqualFunc(m.Statements, read, func(s *StatementMatch, r Reconciliation) bool { return s.ReconciliationID == r.ID })
+}
+
+// StatementMatch is a day of the ledger matched with one provider's statement of it.
 type StatementMatch struct {
 	Provider         string     `json:"provider"`
 	Day              payout.Day `json:"day"`
 	ReconciliationID string     `json:"reconciliation_id"` // the last completed one
 	ReadAt           time.Time  `json:"read_at"`           // the statement is complete up to this time
-	MatchedAt        time.Time  `json:"tied_at"`
 	Ops              []MatchOp  `json:"ops"`
-	// Entries are the transfers of the day, summed one by one.
-	Entries     map[payout.TransferKind]Sum `json:"entries"`
-	Sums        []DifferenceSum             `json:"sums"`
-	Differences []Difference                `json:"differences"` // in the order of time, at most MatchDifferences
-	Count       int64                       `json:"count"`       // of all differences
-	OpenBreaks  int64                       `json:"open_breaks"` // of the day
-	Unexplained int64                       `json:"unexplained"` // differences that need a break and have none
+
+	Sums        []DifferenceSum `json:"sums"`
+	Differences []Difference    `json:"differences"` // in the order of time, at most MatchDifferences
+	Count       int64           `json:"count"`       // of all differences
+	OpenBreaks  int64           `json:"open_breaks"` // of the day
+	Unexplained int64           `json:"unexplained"` // differences that need a break and have none
 }
 
 // NewStatementMatch returns an empty match, with the operations of orders.
 func NewStatementMatch(provider string, day payout.Day) *StatementMatch {
-	t := &StatementMatch{Provider: provider, Day: day, Entries: map[payout.TransferKind]Sum{}}
+	t := &StatementMatch{Provider: provider, Day: day}
 	for _, op := range []payout.Op{payout.OpCharge, payout.OpTransfer, payout.OpRefund, payout.OpReturn} {
 		t.Ops = append(t.Ops, MatchOp{Op: op})
 	}
@@ -136,9 +168,8 @@ func (t *StatementMatch) AddLine(l DatedLine) {
 	o.Theirs = o.Theirs.Plus(Sum{1, l.Amount})
 }
 
-// AddTransfer counts a transfer of the day.
+// AddTransfer counts a transfer of the day, if it moved money at the provider.
 func (t *StatementMatch) AddTransfer(p DatedTransfer) {
-	t.Entries[p.Kind] = t.Entries[p.Kind].Plus(Sum{1, p.Amount})
 	if p.Op != "" {
 		o := t.op(p.Op)
 		o.Ours = o.Ours.Plus(Sum{1, p.Amount})

@@ -9,7 +9,8 @@ import (
 	"hongbao/internal/staff"
 )
 
-// DayClose reads the close of a ledger day and its statement match. A final day is read as stored;
+// DayClose reads the close of a ledger day, matched with the statement of a provider and of those whose accounts
+// it changed. A final day is read as stored;
 // of others the closing balances are summed from the last stored sums. Errors: ErrNotFound when the
 // day begins in the future or ends before the first transfer, ErrUnavailable.
 func (s *Source) DayClose(ctx context.Context, provider string, day payout.Day, zone *time.Location) (staff.DayClose, error) {
@@ -64,22 +65,38 @@ func (s *Source) fillPending(ctx context.Context, c *staff.DayClose, provider st
 		c.FinalAt = row.FinalAt.UTC()
 		return nil
 	}
-	switch {
-	case c.At.Before(c.To):
+	if c.At.Before(c.To) {
 		c.Blockers = []staff.CloseBlocker{staff.BlockedByDay}
 		return nil
-	case row.ClosedTo.IsZero():
+	}
+	if row.ClosedTo.IsZero() {
 		c.Blockers = []staff.CloseBlocker{staff.BlockedBySums}
 	}
-	r, err := s.readDay(ctx, provider, c.Day)
+	read, complete, err := s.statementsOf(ctx, c, provider)
 	if err != nil {
 		return err
 	}
-	c.Blockers = append(c.Blockers, c.FindBlockers(r.ID == "" || r.Provisional)...)
-	if c.Match != nil && c.Match.ReconciliationID != r.ID {
+	c.Blockers = append(c.Blockers, c.FindBlockers(!complete)...)
+	if complete && c.Match != nil && !c.Match.IsOf(read) {
 		c.Blockers = append(c.Blockers, staff.BlockedByMatch)
 	}
 	return nil
+}
+
+// statementsOf returns the last ended reconciliations of a day, of each provider whose statement it is matched
+// with. complete: each began after the end of the day.
+func (s *Source) statementsOf(ctx context.Context, c *staff.DayClose, provider string) (read []staff.Reconciliation, complete bool,
+	err error) {
+	complete = true
+	for _, name := range c.Providers(provider) {
+		r, err := s.readDay(ctx, name, c.Day)
+		if err != nil {
+			return nil, false, err
+		}
+		complete = complete && r.ID != "" && !r.Provisional
+		read = append(read, r)
+	}
+	return read, complete, nil
 }
 
 // DayCloses lists the ledger's days, newest first, from the day before before (or today) to the
@@ -105,7 +122,9 @@ func (s *Source) DayCloses(ctx context.Context, provider string, zone *time.Loca
 			return nil, err
 		}
 		if c.Match != nil {
-			c.Match.Differences = nil
+			for _, m := range c.Match.Statements {
+				m.Differences = nil
+			}
 		}
 		out = append(out, c)
 	}

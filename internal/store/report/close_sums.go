@@ -74,10 +74,10 @@ func (s *Source) nextTransfer(ctx context.Context, from, to time.Time) (time.Tim
 	return mysql.OrZero(at), mysql.Classify(err)
 }
 
-const sumTransfersByApp = `SELECT COALESCE(k.app_id, t.app_id, '') AS app, t.kind, SUBSTRING(t.order_no, 1, 1) AS payment, COUNT(*) AS n,
-	SUM(t.amount) AS sum
+const sumTransfersByApp = `SELECT COALESCE(k.app_id, t.app_id, '') AS app, t.kind, SUBSTRING(t.order_no, 1, 1) AS payment,
+	COALESCE(t.provider, '') AS at, COUNT(*) AS n, SUM(t.amount) AS sum
 	FROM transfers t FORCE INDEX (transfers_created) LEFT JOIN packets k ON k.id = t.packet_id
-	WHERE t.created_at >= ? AND t.created_at < ? GROUP BY app, t.kind, payment`
+	WHERE t.created_at >= ? AND t.created_at < ? GROUP BY app, t.kind, payment, at`
 
 // sumBetween adds up the transfers in [from, to), one sumWindow a statement. Spans without transfers
 // are skipped.
@@ -93,14 +93,14 @@ func (s *Source) sumBetween(ctx context.Context, from, to time.Time) (staff.Tota
 			end = to
 		}
 		var rows []struct {
-			App, Kind, Payment string
-			N, Sum             int64
+			App, Kind, Payment, At string
+			N, Sum                 int64
 		}
 		if err := s.read(ctx).Raw(sumTransfersByApp, first.UTC(), end.UTC()).Scan(&rows).Error; err != nil {
 			return out, mysql.Classify(err)
 		}
 		for _, r := range rows {
-			key := staff.TotalsKey{App: r.App, Kind: payout.TransferKind(r.Kind), Payment: payout.Kind(r.Payment[0])}
+			key := staff.TotalsKey{App: r.App, Kind: payout.TransferKind(r.Kind), Payment: payout.Kind(r.Payment[0]), Provider: r.At}
 			out[key] = out[key].Plus(staff.Sum{Count: r.N, Amount: money.Fen(r.Sum)})
 		}
 		from = end

@@ -64,6 +64,9 @@ func (x *statement) close(day payout.Day) staff.DayClose {
 	return c
 }
 
+// matched is the match with the statement of the provider of new payouts.
+func matched(c staff.DayClose) *staff.StatementMatch { return c.Match.Statements[0] }
+
 // moves carries out a pending payment, at the provider and in MySQL.
 func (x *statement) moves(id string, account string, amount money.Fen) {
 	x.t.Helper()
@@ -173,13 +176,13 @@ func TestCloseMatchesBothSidesOfMidnight(t *testing.T) {
 	wantBalances(t, "closing", c.Closing, atMidnight)
 	wantBalances(t, "closing of the other app", c.Closing.OfApp("other"), map[payout.Account]staff.Sum{payout.AccountProvider: sums(0, -500),
 		payout.AccountHolding: sums(0, 500)})
-	if ops := c.Match.Ops; ops[0] != (staff.MatchOp{Op: payout.OpCharge, Ours: sums(3, 1800), Theirs: sums(3, 1800)}) ||
+	if ops := matched(c).Ops; ops[0] != (staff.MatchOp{Op: payout.OpCharge, Ours: sums(3, 1800), Theirs: sums(3, 1800)}) ||
 		ops[1] != (staff.MatchOp{Op: payout.OpTransfer, Ours: sums(2, 350), Theirs: sums(3, 600), Differ: sums(1, 250)}) ||
 		ops[2] != (staff.MatchOp{Op: payout.OpRefund, Ours: sums(1, 200), Theirs: sums(1, 200)}) {
 		t.Errorf("%+v", ops)
 	}
-	if d := c.Match.Differences; len(d) != 1 || d[0].Kind != staff.DifferBookedLater || d[0].OrderNo != late.OrderNo || d[0].Theirs != 250 ||
-		d[0].Ours != 0 ||
+	if d := matched(c).Differences; len(d) != 1 || d[0].Kind != staff.DifferBookedLater || d[0].OrderNo != late.OrderNo ||
+		d[0].Theirs != 250 || d[0].Ours != 0 ||
 		payout.DayOf(d[0].MovedAt, time.UTC) != first || payout.DayOf(d[0].BookedAt, time.UTC) != second {
 		t.Errorf("%+v", d)
 	}
@@ -197,20 +200,20 @@ func TestCloseMatchesBothSidesOfMidnight(t *testing.T) {
 	x.closing()
 	c = x.close(second)
 	if !slices.Equal(c.Blockers, []staff.CloseBlocker{staff.BlockedByBreaks}) || !c.FinalAt.IsZero() || !c.Match.Agrees() ||
-		c.Match.OpenBreaks != 1 {
+		c.Match.OpenBreaks() != 1 {
 		t.Fatalf("pending %v, %+v", c.Blockers, c.Match)
 	}
-	if op := c.Match.Ops[1]; op != (staff.MatchOp{Op: payout.OpTransfer, Ours: sums(3, 750), Theirs: sums(3, 577), Differ: sums(0, -173)}) {
+	if op := matched(c).Ops[1]; op != (staff.MatchOp{Op: payout.OpTransfer, Ours: sums(3, 750), Theirs: sums(3, 577), Differ: sums(0, -173)}) {
 		t.Errorf("%+v", op)
 	}
-	if len(c.Match.Sums) != 2 ||
-		c.Match.Sums[0] != (staff.DifferenceSum{Kind: staff.DifferMovedEarlier, Op: payout.OpTransfer, Ours: sums(1, 250)}) ||
-		c.Match.Sums[1] != (staff.DifferenceSum{Kind: staff.DifferTheirs, Op: payout.OpTransfer, Theirs: sums(1, 77)}) {
-		t.Errorf("%+v", c.Match.Sums)
+	if len(matched(c).Sums) != 2 ||
+		matched(c).Sums[0] != (staff.DifferenceSum{Kind: staff.DifferMovedEarlier, Op: payout.OpTransfer, Ours: sums(1, 250)}) ||
+		matched(c).Sums[1] != (staff.DifferenceSum{Kind: staff.DifferTheirs, Op: payout.OpTransfer, Theirs: sums(1, 77)}) {
+		t.Errorf("%+v", matched(c).Sums)
 	}
-	b := c.Match.Differences[1].Breaks
+	b := matched(c).Differences[1].Breaks
 	if len(b) != 1 || b[0].Kind != payout.BreakForeignOrder || !b[0].Open {
-		t.Fatalf("%+v", c.Match.Differences)
+		t.Fatalf("%+v", matched(c).Differences)
 	}
 	_, err := x.s.ResolveBreak(t.Context(), financeWrite(t, x.s, "resolve", "h"), b[0].ID,
 		func(staff.BreakRow) (int, []byte) { return 200, []byte("resolved") })
@@ -221,7 +224,8 @@ func TestCloseMatchesBothSidesOfMidnight(t *testing.T) {
 	}
 	x.c.Pass(2 * matchInterval)
 	x.closing()
-	if c = x.close(second); len(c.Blockers) != 0 || c.FinalAt.IsZero() || c.Match.OpenBreaks != 0 || c.Match.Differences[1].Breaks[0].Open {
+	if c = x.close(second); len(c.Blockers) != 0 || c.FinalAt.IsZero() || c.Match.OpenBreaks() != 0 ||
+		matched(c).Differences[1].Breaks[0].Open {
 		t.Errorf("pending %v, %+v", c.Blockers, c.Match)
 	}
 	wantBalances(t, "closing of the second day", c.Closing, map[payout.Account]staff.Sum{payout.AccountProvider: sums(0, -500),
@@ -294,7 +298,7 @@ func TestCloseNeedsABreakForEachDifference(t *testing.T) {
 	must(t, x.s.db.Gorm.Exec("DELETE FROM breaks").Error)
 	x.closing()
 	c := x.close(first)
-	if !slices.Equal(c.Blockers, []staff.CloseBlocker{staff.BlockedByUnexplained}) || c.Match.Unexplained != 1 {
+	if !slices.Equal(c.Blockers, []staff.CloseBlocker{staff.BlockedByUnexplained}) || matched(c).Unexplained != 1 {
 		t.Errorf("pending %v, %+v", c.Blockers, c.Match)
 	}
 }
@@ -319,7 +323,8 @@ func TestLedgerAtAnyMoment(t *testing.T) {
 			var rows []mysql.TransferRow
 			must(t, x.s.db.Gorm.Raw("SELECT * FROM transfers WHERE created_at < ?", at).Scan(&rows).Error)
 			for _, r := range rows {
-				key := staff.TotalsKey{App: "app", Kind: payout.TransferKind(r.Kind), Payment: payout.Kind(r.OrderNo[0])}
+				key := staff.TotalsKey{App: "app", Kind: payout.TransferKind(r.Kind), Payment: payout.Kind(r.OrderNo[0]),
+					Provider: mysql.OrEmpty(r.Provider)}
 				want[key] = want[key].Plus(sums(1, r.Amount))
 			}
 			got, err := x.s.LedgerSumsAt(t.Context(), at)
@@ -437,7 +442,7 @@ func TestClosesReadIndexes(t *testing.T) {
 	must(t, err)
 	_, err = s.LedgerSumsAt(t.Context(), at.Add(time.Hour))
 	must(t, err)
-	if c := x.close(day); c.Match == nil || c.Match.ReconciliationID != "f0" || c.Movements().Entries() < 10000 {
+	if c := x.close(day); c.Match == nil || matched(c).ReconciliationID != "f0" || c.Movements().Entries() < 10000 {
 		t.Errorf("%+v", c.Match)
 	}
 	explained := 0

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -34,9 +33,27 @@ type dayMatch struct {
 	open   map[int64]bool // breaks
 }
 
-// matchDay matches a day with the statement that a reconciliation has read, by order number and from
-// both sides. It only reads.
-func (s *Source) matchDay(ctx context.Context, r staff.Reconciliation, zone *time.Location) (*staff.StatementMatch, error) {
+// matchDay matches a day with the statements that reconciliations have read, and sums its transfers. It only reads.
+func (s *Source) matchDay(ctx context.Context, c *staff.DayClose, read []staff.Reconciliation, zone *time.Location) (*staff.DayMatch,
+	error) {
+	sums, err := s.sumBetween(ctx, c.From, c.To)
+	if err != nil {
+		return nil, err
+	}
+	out := &staff.DayMatch{Entries: sums.ByKind()}
+	for _, r := range read {
+		m, err := s.matchStatement(ctx, r, zone)
+		if err != nil {
+			return nil, err
+		}
+		out.Statements = append(out.Statements, m)
+	}
+	return out, nil
+}
+
+// matchStatement matches a day with the statement that a reconciliation has read, by order number and from
+// both sides.
+func (s *Source) matchStatement(ctx context.Context, r staff.Reconciliation, zone *time.Location) (*staff.StatementMatch, error) {
 	t := &dayMatch{source: s, match: staff.NewStatementMatch(r.Provider, r.Day), zone: zone, open: map[int64]bool{}}
 	t.match.ReconciliationID = r.ID
 	var read struct{ ReadAt *time.Time }
@@ -93,14 +110,15 @@ func (t *dayMatch) lines(ctx context.Context) error {
 	}
 }
 
-// transfers matches the transfers of the day. Those with a line of the day are done.
+// transfers matches the transfers of the day at the provider. Those with a line of the day are done.
 func (t *dayMatch) transfers(ctx context.Context) error {
 	from, to := t.match.Day.Span(t.zone)
 	after := staff.TransferCursor{At: from}
 	for {
 		var rows []mysql.TransferRow
 		err := t.source.read(ctx).Raw(`SELECT * FROM transfers FORCE INDEX (transfers_created) WHERE created_at >= ? AND created_at < ?
-			AND (created_at > ? OR id > ?) ORDER BY created_at, id LIMIT ?`, after.At, to, after.At, after.ID, matchStep).Scan(&rows).Error
+			AND (created_at > ? OR id > ?) AND provider = ? ORDER BY created_at, id LIMIT ?`, after.At, to, after.At, after.ID, t.match.Provider,
+			matchStep).Scan(&rows).Error
 		if err != nil || len(rows) == 0 {
 			return err
 		}
@@ -205,25 +223,18 @@ func (t *dayMatch) foundByRun(ctx context.Context) error {
 	return err
 }
 
-// MatchDays matches past days that are not final with the statements read for them, and stores those
-// that become final: they never change again. It returns the number of stored days. Errors:
-// ErrUnavailable.
+// MatchDays matches past days that are not final with the statements read for them, of a provider and of those
+// whose accounts they changed. It stores the days that become final: they never change again. It returns the number of
+// stored days. Errors: ErrUnavailable.
 func (s *Source) MatchDays(ctx context.Context, provider string, zone *time.Location) (int, error) {
 	now, err := s.db.Clock(ctx)
 	if err != nil {
 		return 0, err
 	}
-	days, err := s.daysToMatch(ctx, provider, payout.DayOf(now, zone))
+	days, err := s.daysToMatch(ctx, payout.DayOf(now, zone))
 	written := 0
 	for _, day := range days {
-		r, err := s.readDay(ctx, provider, day)
-		if err != nil {
-			return written, err
-		}
-		if r.ID == "" || r.Provisional {
-			continue
-		}
-		done, err := s.matchOnce(ctx, r, zone, now)
+		done, err := s.matchOnce(ctx, provider, day, zone, now)
 		if err != nil {
 			return written, err
 		}
@@ -236,12 +247,12 @@ func (s *Source) MatchDays(ctx context.Context, provider string, zone *time.Loca
 
 // daysToMatch returns the past days that may become final: the last ones, and older ones reconciled
 // again lately.
-func (s *Source) daysToMatch(ctx context.Context, provider string, today payout.Day) ([]payout.Day, error) {
+func (s *Source) daysToMatch(ctx context.Context, today payout.Day) ([]payout.Day, error) {
 	var days []payout.Day
 	for n := 1; n <= mysql.MatchDays; n++ {
 		days = append(days, today.Add(-n))
 	}
-	lately, err := s.Reconciliations(ctx, staff.ReconciliationFilter{Provider: provider, Limit: mysql.MatchDays})
+	lately, err := s.Reconciliations(ctx, staff.ReconciliationFilter{Limit: mysql.MatchDays})
 	for _, r := range lately {
 		if r.Day < days[mysql.MatchDays-1] && !slices.Contains(days, r.Day) {
 			days = append(days, r.Day)
@@ -262,33 +273,38 @@ func (s *Source) readDay(ctx context.Context, provider string, day payout.Day) (
 	return row.Reconciliation()
 }
 
-// matchOnce matches a day unless it is final, its sums are not stored yet, or the same reading was
-// matched a short time ago.
-func (s *Source) matchOnce(ctx context.Context, r staff.Reconciliation, zone *time.Location, now time.Time) (bool, error) {
-	before, err := s.readCloseRow(ctx, r.Day, zone)
+// matchOnce matches a day unless it is final, its sums are not stored yet, a statement is missing, or the same
+// readings were matched a short time ago.
+func (s *Source) matchOnce(ctx context.Context, provider string, day payout.Day, zone *time.Location, now time.Time) (bool, error) {
+	before, err := s.readCloseRow(ctx, day, zone)
 	if err != nil || before.ClosedTo.IsZero() || before.kept {
 		return false, err
 	}
-	if t := before.match; t != nil && t.ReconciliationID == r.ID &&
-		now.Sub(mysql.OrZero(before.TiedAt)) < max(matchInterval, matchShare*before.took) {
-		return false, nil
+	if r, err := s.readDay(ctx, provider, day); err != nil || r.ID == "" || r.Provisional {
+		return false, err // as most days without a final close
 	}
-	match, err := s.matchDay(ctx, r, zone)
+	c, err := s.closeOf(ctx, day, zone, now)
 	if err != nil {
 		return false, err
 	}
-	c, err := s.closeOf(ctx, r.Day, zone, now)
-	if err != nil {
+	read, complete, err := s.statementsOf(ctx, &c, provider)
+	if err != nil || !complete {
+		return false, err
+	}
+	if m := before.match; m != nil && m.IsOf(read) && now.Sub(mysql.OrZero(before.TiedAt)) < max(matchInterval, matchShare*before.took) {
+		return false, nil
+	}
+	if c.Match, err = s.matchDay(ctx, &c, read, zone); err != nil {
 		return false, err
 	}
 	done, err := s.db.Clock(ctx)
 	if err != nil {
 		return false, err
 	}
-	match.MatchedAt, c.Match = now, match
-	text, err := json.Marshal(storedMatch{Zone: zone.String(), Took: done.Sub(now), StatementMatch: match})
+	c.Match.MatchedAt = now
+	text, err := json.Marshal(storedMatch{Zone: zone.String(), Day: day, Took: done.Sub(now), DayMatch: c.Match})
 	if err != nil {
-		return false, fmt.Errorf("encode statement match of %s: %w", r.Day, err)
+		return false, fmt.Errorf("encode statement match of %s: %w", day, err)
 	}
 	var final *time.Time
 	if len(c.FindBlockers(false)) == 0 {
@@ -303,8 +319,9 @@ func (s *Source) matchOnce(ctx context.Context, r staff.Reconciliation, zone *ti
 // storedMatch is the stored form of a statement match.
 type storedMatch struct {
 	Zone string        `json:"zone"` // of the day: in another zone the row ends another day, or none
+	Day  payout.Day    `json:"day"`
 	Took time.Duration `json:"took"`
-	*staff.StatementMatch
+	*staff.DayMatch
 }
 
 type closeRow struct {
@@ -313,7 +330,7 @@ type closeRow struct {
 	FinalAt  *time.Time
 	Tie      []byte
 
-	match *staff.StatementMatch
+	match *staff.DayMatch
 	took  time.Duration
 	kept  bool // the row is final, whatever day it ends
 }
@@ -336,10 +353,10 @@ func (s *Source) readCloseRow(ctx context.Context, day payout.Day, zone *time.Lo
 	if err := json.Unmarshal(row.Tie, &kept); err != nil {
 		return row, fmt.Errorf("decode statement match of %s: %w", day, err)
 	}
-	if kept.StatementMatch == nil || cmp.Or(kept.Day, day) != day || kept.Zone != zone.String() {
+	if kept.DayMatch == nil || kept.Day != day || kept.Zone != zone.String() {
 		row.FinalAt = nil // of a day in another zone with the same end
 		return row, nil
 	}
-	row.match, row.took = kept.StatementMatch, kept.Took
+	row.match, row.took = kept.DayMatch, kept.Took
 	return row, nil
 }
