@@ -69,7 +69,7 @@ type Close struct {
 	Movements []KindSum    `json:"movements" nullable:"false" doc:"Ledger entries of the day by kind, including kinds without entries."`
 	Apps      []AppDay     `json:"apps" nullable:"false" doc:"The figures by app. Fees, top-ups and withdrawals belong to no app."`
 	// Providers and Statements have one item for each provider.
-	Providers  []ProviderDay  `json:"providers" nullable:"false" doc:"The account provider by provider, of those that have moved money until the end of the day."`
+	Providers  []ProviderDay  `json:"providers" nullable:"false" doc:"Our account at each provider that has moved money until the end of the day."`
 	Statements []StatementTie `json:"statements" nullable:"false" doc:"The statement matches of the day: of the provider of new payouts, and of each provider whose account the day changed. Empty before them."`
 }
 

@@ -81,14 +81,14 @@ func (c SandboxConfig) LogValue() slog.Value {
 
 // Sandbox is the adapter to the sandbox provider. It may be used by many goroutines.
 type Sandbox struct {
-	name    string
-	base    string
-	key     string
-	account string
-	refuses bool // coupons
-	timeout time.Duration
-	client  http.Client
-	hook    *standardwebhooks.Webhook
+	name           string
+	base           string
+	key            string
+	account        string
+	refusesCoupons bool
+	timeout        time.Duration
+	client         http.Client
+	hook           *standardwebhooks.Webhook
 }
 
 // NewSandbox checks the settings and makes no connection. Errors wrap ErrConfig.
@@ -105,7 +105,7 @@ func NewSandbox(cfg SandboxConfig) (*Sandbox, error) {
 		return nil, fmt.Errorf("%w: Timeout is negative", ErrConfig)
 	}
 	s := &Sandbox{name: cmp.Or(cfg.Name, "sandbox"), base: base.Scheme + "://" + base.Host, key: cfg.APIKey,
-		account: cmp.Or(cfg.Account, SandboxAccount), refuses: cfg.RefuseCoupons, timeout: cfg.Timeout}
+		account: cmp.Or(cfg.Account, SandboxAccount), refusesCoupons: cfg.RefuseCoupons, timeout: cfg.Timeout}
 	if s.timeout == 0 {
 		s.timeout = DefaultTimeout
 	}
@@ -312,7 +312,7 @@ func (s *Sandbox) callUpTo(ctx context.Context, method, path string, body []byte
 		return answer{err: err, mayHaveLeft: connected.Load()}
 	}
 	defer res.Body.Close()
-	a = answer{base: s.base, refusesCoupons: s.refuses, status: res.StatusCode, header: res.Header, mayHaveLeft: true}
+	a = answer{base: s.base, refusesCoupons: s.refusesCoupons, status: res.StatusCode, header: res.Header, mayHaveLeft: true}
 	a.body, err = io.ReadAll(io.LimitReader(res.Body, limit))
 	if err != nil {
 		a.err = fmt.Errorf("read answer: %w", err)

@@ -87,20 +87,18 @@ func (t Totals) Minus(other Totals) Totals {
 
 // OfApp returns the totals of one app.
 func (t Totals) OfApp(app string) Totals {
-	out := Totals{}
-	for key, sum := range t {
-		if key.App == app {
-			out[key] = sum
-		}
-	}
-	return out
+	return t.where(func(key TotalsKey) bool { return key.App == app })
 }
 
 // OfProvider returns the totals of the transfers that change the account of one provider.
 func (t Totals) OfProvider(name string) Totals {
+	return t.where(func(key TotalsKey) bool { return key.Provider == name })
+}
+
+func (t Totals) where(selected func(TotalsKey) bool) Totals {
 	out := Totals{}
 	for key, sum := range t {
-		if key.Provider == name {
+		if selected(key) {
 			out[key] = sum
 		}
 	}
@@ -108,27 +106,23 @@ func (t Totals) OfProvider(name string) Totals {
 }
 
 // Apps lists the apps with transfers, sorted. Movements without an order belong to no app.
-func (t Totals) Apps() []string {
-	var apps []string
-	for key := range t {
-		if key.App != "" {
-			apps = append(apps, key.App)
-		}
-	}
-	slices.Sort(apps)
-	return slices.Compact(apps)
-}
+func (t Totals) Apps() []string { return t.distinct(func(key TotalsKey) string { return key.App }) }
 
 // Providers lists the providers whose accounts the transfers change, sorted.
 func (t Totals) Providers() []string {
-	var names []string
+	return t.distinct(func(key TotalsKey) string { return key.Provider })
+}
+
+// distinct lists the values of the groups that are not empty, sorted.
+func (t Totals) distinct(value func(TotalsKey) string) []string {
+	var out []string
 	for key := range t {
-		if key.Provider != "" {
-			names = append(names, key.Provider)
+		if v := value(key); v != "" {
+			out = append(out, v)
 		}
 	}
-	slices.Sort(names)
-	return slices.Compact(names)
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // Entries counts the transfers.
