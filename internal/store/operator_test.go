@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -176,6 +177,43 @@ func TestR12_MovedByTwo(t *testing.T) {
 	settle(t, x.s, payout.SourceQuery, o.OrderNo, payout.ObsDeclined)
 	if n := storetest.Query[int](t, x.s, "SELECT COUNT(*) FROM breaks WHERE kind = 'contradiction' AND resolved_at IS NULL"); n != 1 {
 		t.Errorf("refused later: %d breaks", n)
+	}
+}
+
+// TestMovedRefundReturned: two persons state that a refund moved, and the provider returns it before its
+// packet is closed. No run is started for ever: whatever ends the refund next closes the packet.
+func TestMovedRefundReturned(t *testing.T) {
+	t.Parallel()
+	x := newStatement(t)
+	p := funded(t, x.s, 100, 1)
+	must(t, storetest.ErrOnly(x.s.BeginClosing(t.Context(), p.ID, "expired")))
+	must(t, storetest.ErrOnly(x.s.CloseBooks(t.Context(), p.ID, "")))
+	id := refundID(p)
+	o := begin(t, x.s, id)
+	settle(t, x.s, payout.SourceSend, o.OrderNo, payout.ObsPending)
+	x.Add(o.Op, o.OrderNo, p.SenderID, 100, x.s.Now())
+	x.c.Pass(2 * staff.InFlightAge)
+	x.Reconcile(payout.DayOf(x.s.Now(), time.UTC))
+	confirms(t, x.s, states(t, x.s, aboutOrder(t, x.s, o.OrderNo), payout.DecisionMoved))
+	finishes := func() bool {
+		t.Helper()
+		x.c.Pass(time.Minute)
+		due(t, x.s, 10)
+		return slices.Contains(dueKinds(t, x.s, id), outboxFinish)
+	}
+	if statusOf(t, x.s, id) != payout.StatusPaid || !finishes() {
+		t.Fatalf("the refund is %s, outbox %v", statusOf(t, x.s, id), dueKinds(t, x.s, id))
+	}
+	settle(t, x.s, payout.SourceQuery, o.OrderNo, payout.ObsReturned)
+	if got := statusOf(t, x.s, id); got != payout.StatusReturned || finishes() {
+		t.Fatalf("the refund is %s, outbox %v", got, dueKinds(t, x.s, id))
+	}
+	agreed(t, x.s, id, payout.DecisionRequest{Kind: payout.DecisionMarkPaid, Evidence: "bank slip 4711"})
+	if !finishes() {
+		t.Fatalf("nothing closes the packet: %v", dueKinds(t, x.s, id))
+	}
+	if done, err := x.s.FinishPacket(t.Context(), p.ID, nil); err != nil || !done || finishes() {
+		t.Errorf("%v, %v, outbox %v", done, err, dueKinds(t, x.s, id))
 	}
 }
 

@@ -21,7 +21,8 @@ const (
 	outboxDecide = "decide"
 	// outboxClose is done when the provider has answered the close of a charge.
 	outboxClose = "close"
-	// outboxFinish is done when the packet of a refund made outside is closed or rejected.
+	// outboxFinish is done when the packet of a refund that ended without its run is closed or rejected,
+	// or the refund was returned: what ends it next also closes the packet.
 	outboxFinish = "finish"
 )
 
@@ -139,6 +140,9 @@ func (tx tx) outboxMoved(kind string, p payout.Payment, attempts []payout.Attemp
 	case outboxClose:
 		return !p.Status.Open() || !p.ClosedAt.IsZero(), nil
 	case outboxFinish:
+		if !p.Status.Final() {
+			return true, nil
+		}
 		var status string
 		err := tx.Model(&mysql.PacketRow{}).Select("status").Where("id = ?", p.PacketID).Scan(&status).Error
 		return status == string(packet.StatusClosed) || status == string(packet.StatusRejected), err // see refundLateCharge

@@ -316,7 +316,7 @@ func (b *database) moved(w want) bool {
 	case wantDecide:
 		return r.OpenDecision == ""
 	case wantFinish:
-		return b.rec.Stored == packet.StatusClosed || b.rec.Stored == packet.StatusRejected
+		return !r.Status.Final() || b.rec.Stored == packet.StatusClosed || b.rec.Stored == packet.StatusRejected
 	}
 	return !slices.ContainsFunc(r.attempts, func(a payout.Attempt) bool { return !a.QueryWantedAt.IsZero() })
 }
