@@ -51,10 +51,11 @@ func (p *Payment) unknownUnder(a *Attempt, path []Status, now time.Time) error {
 	return nil
 }
 
-// RecordResent records for an order number that MySQL lists as never received that it was sent again
-// since the backup (rule R13). The same holds when an answer in transit has already reported the
-// order as in progress to the restored MySQL: nothing else reports that for a failed payment. The
-// outcome is unknown and is queried. For any other number it returns false and changes nothing.
+// RecordResent records for an order number that MySQL lists as never received that it was, or may have
+// been, sent again since the backup (rule R13). The same holds when an answer in transit has already
+// reported the order as in progress to the restored MySQL: nothing else reports that for a failed
+// payment. The outcome is unknown and is queried. For any other number it returns false and changes
+// nothing.
 func RecordResent(p *Payment, a *Attempt, l Limits, now time.Time) (bool, error) {
 	path := []Status{StatusPending, StatusSending, StatusUnknown}
 	switch {

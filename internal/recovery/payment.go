@@ -69,11 +69,18 @@ func (r *Recovery) restoreFromRow(ctx context.Context, id string) (payout.Paymen
 }
 
 // checkResent resets the current order number to unknown if the provider had not received it at
-// the time of the backup and knows it now. For a refused one it settles that money has moved
-// after all.
+// the time of the backup, and knows it now or gives no usable answer. For a refused one it settles
+// that money has moved after all.
 func (r *Recovery) checkResent(ctx context.Context, p payout.Payment) error {
 	no := payout.OrderNo(p.ID, p.Attempt)
 	seen, err := r.queryToSettle(ctx, no)
+	var unanswered unansweredOrder
+	if errors.As(err, &unanswered) {
+		if _, rerr := r.restoreAttempt(ctx, p, p.Attempt); rerr != nil && !errors.Is(rerr, payout.ErrProviderMissing) {
+			return rerr
+		}
+		return err
+	}
 	if err != nil || seen.Kind == payout.ObsNeverReceived {
 		return err
 	}
