@@ -9,9 +9,9 @@ import (
 
 // coalescer shares reads between concurrent callers. All keys that wait when a read begins
 // are read together, each once. A caller gets the result of a read that began after its
-// call, so the result includes everything acknowledged before. One read runs at a time, for
-// at most a quarter of the time: after each read follows a pause of three times its
-// duration, in which callers gather. A single caller does not wait.
+// call, so the result includes everything acknowledged before. One read runs at a time; after
+// it follows a pause in which callers gather. For a crowd the pause is three times the read, so
+// that Redis reads for them at most a quarter of the time. A single caller does not wait.
 type coalescer[K comparable, V any] struct {
 	base  context.Context // of reads: callers may cancel
 	pause time.Duration   // maximum
@@ -25,10 +25,11 @@ type coalescer[K comparable, V any] struct {
 
 // sharedRead is one read. values and err may be read once done is closed.
 type sharedRead[K comparable, V any] struct {
-	keys   map[K]bool
-	done   chan struct{}
-	values map[K]V
-	err    error
+	keys    map[K]bool
+	callers int
+	done    chan struct{}
+	values  map[K]V
+	err     error
 }
 
 // sharedReadTimeout bounds one read; far more than indexing the claims of a large crowd
@@ -54,6 +55,7 @@ func (c *coalescer[K, V]) join(keys []K) *sharedRead[K, V] {
 	if c.pending == nil {
 		c.pending = &sharedRead[K, V]{keys: map[K]bool{}, done: make(chan struct{})}
 	}
+	c.pending.callers++
 	for _, q := range keys {
 		c.pending.keys[q] = true
 	}
@@ -76,7 +78,7 @@ func (c *coalescer[K, V]) run() {
 		ctx, cancel := context.WithTimeout(c.base, sharedReadTimeout)
 		f.values, f.err = c.read(ctx, keys)
 		cancel()
-		c.schedulePause(time.Since(began))
+		c.schedulePause(time.Since(began), f.callers)
 		close(f.done)
 	}
 }
@@ -111,9 +113,10 @@ func (c *coalescer[K, V]) detach() *sharedRead[K, V] {
 	return f
 }
 
-// schedulePause lets Redis serve other calls after a read of the given duration.
-func (c *coalescer[K, V]) schedulePause(took time.Duration) {
+// schedulePause lets Redis serve other calls after a read of the given duration: as long for each
+// further caller, at most three times.
+func (c *coalescer[K, V]) schedulePause(took time.Duration, callers int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.next = time.Now().Add(min(c.pause, 3*took))
+	c.next = time.Now().Add(min(c.pause, time.Duration(min(callers-1, 3))*took))
 }

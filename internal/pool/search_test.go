@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"time"
 
 	"hongbao/internal/devstack/stacktest"
 	"hongbao/internal/packet"
@@ -184,6 +185,27 @@ func TestListsShared(t *testing.T) {
 	third := <-reads
 	close(third.end)
 	readers.Wait()
+}
+
+// TestPauseOfACrowd: a single caller is served at once after its last read; more callers leave Redis as
+// much time as the read took for each of them, at most three times and at most the maximum.
+func TestPauseOfACrowd(t *testing.T) {
+	t.Parallel()
+	c := &coalescer[string, string]{pause: 10 * time.Minute}
+	for _, tt := range []struct {
+		took    time.Duration
+		callers int
+		want    time.Duration
+	}{
+		{time.Minute, 1, 0}, {time.Minute, 2, time.Minute}, {time.Minute, 4, 3 * time.Minute}, {time.Minute, 500, 3 * time.Minute},
+		{time.Hour, 1, 0}, {time.Hour, 2, 10 * time.Minute},
+	} {
+		began := time.Now()
+		c.schedulePause(tt.took, tt.callers)
+		if early, late := c.next.Before(began.Add(tt.want)), c.next.After(time.Now().Add(tt.want)); early || late {
+			t.Errorf("%d callers of a read of %v: next read in %v, want %v", tt.callers, tt.took, c.next.Sub(began), tt.want)
+		}
+	}
 }
 
 // TestListsWhileGrabbing: a read after an acknowledged grab contains it, whatever reads are
