@@ -1,13 +1,14 @@
 package payout
 
 import (
+	"errors"
 	"testing"
 	"time"
 )
 
 // TestR5_CancelOfPaidAgain: a payout was returned, two persons cancel it, and a query reports that
-// the money has moved after all. The cancel is overtaken, as a retry would be: the sender is not
-// refunded what the recipient has.
+// the money has moved after all. The cancel is overtaken, as a retry would be, and another one is refused:
+// the sender is not refunded what the recipient has.
 func TestR5_CancelOfPaidAgain(t *testing.T) {
 	returned := func() *script {
 		s := story(t, KindPayout).sends(ObsSucceeded).queries(1, ObsReturned).is(StatusReturned)
@@ -25,6 +26,9 @@ func TestR5_CancelOfPaidAgain(t *testing.T) {
 	s := returned().queries(1, ObsSucceeded).broke(BreakContradiction).next(ActionCarryOut, 0)
 	carries(s, DecisionOvertaken, StatusReturned)
 	s.owes(amount).next(ActionEnd, 0)
+	if err := CheckDecision(s.p, s.attempts, DecisionCancel, s.now); !errors.Is(err, ErrNotRetryable) {
+		t.Errorf("cancelled again, although the recipient has the money: %v", err)
+	}
 	s.must(s.decide(DecisionMarkPaid, true)) // it waits for a decision again
 	// In progress, refused or unknown: queried until it is returned, or has moved.
 	for _, kind := range []ObservationKind{ObsPending, ObsNeedsRecipient, ObsDeclined, ObsNeverReceived} {

@@ -43,7 +43,7 @@ func (p Payment) cancellable() bool { return p.Decidable() || p.Kind == KindRefu
 // whose outcome is open after the provider's memory of its order number has ended. Money that moved
 // under one of its numbers, and was not returned, forbids a retry (rule R5).
 func canEnd(p Payment, attempts []Attempt, kind DecisionKind, now time.Time) bool {
-	paid := slices.ContainsFunc(attempts, func(a Attempt) bool { return a.fate().paid() })
+	paid := anyPaid(attempts)
 	switch {
 	case p.Kind == KindCharge, kind == DecisionRetry && paid:
 		return false
@@ -55,9 +55,14 @@ func canEnd(p Payment, attempts []Attempt, kind DecisionKind, now time.Time) boo
 	return memoryEnded(attempts, now)
 }
 
+// anyPaid reports whether the recipient has the money under one of the numbers, or the provider says so.
+func anyPaid(attempts []Attempt) bool {
+	return slices.ContainsFunc(attempts, func(a Attempt) bool { return a.fate().paid() })
+}
+
 // CheckDecision checks that the state permits a decision: retry and mark-paid as canEnd; cancel of a
-// failed or returned payout, and of a refund that its sender must not get; a query of any sent payment.
-// Charges take no other decision. Errors: ErrNotRetryable; ErrDecisionPending while a cancel is being carried out.
+// failed or returned payout, and of a refund that its sender must not get, unless money has moved; a query
+// of any sent payment. Charges take no other decision. Errors: ErrNotRetryable; ErrDecisionPending while a cancel is being carried out.
 func CheckDecision(p Payment, attempts []Attempt, kind DecisionKind, now time.Time) error {
 	ok := false
 	switch kind {
@@ -68,7 +73,7 @@ func CheckDecision(p Payment, attempts []Attempt, kind DecisionKind, now time.Ti
 	case DecisionNotMoved:
 		ok = canDeny(p, attempts, now)
 	case DecisionCancel:
-		ok = p.cancellable() && (p.Kind == KindPayout || p.Kind == KindHonour || p.Kind == KindRefund && p.TakenBack != "")
+		ok = p.cancellable() && !anyPaid(attempts) && (p.Kind == KindPayout || p.Kind == KindHonour || p.Kind == KindRefund && p.TakenBack != "")
 	}
 	if !ok {
 		return fmt.Errorf("payment %s is %s: %s: %w", p.ID, p.Status, kind, ErrNotRetryable)
