@@ -37,35 +37,33 @@ type claimPlace struct {
 	id string
 }
 
+func (c claimPlace) cursor() packet.Cursor { return packet.Cursor{At: fromMs(c.ms), ID: c.id} }
+
 // of returns the places of a user's claims.
 func (c *claimPlaces) of(owner uint64) (all []packet.Cursor) {
 	for _, at := range c.places[owner] {
-		all = append(all, packet.Cursor{At: fromMs(at.ms), ID: at.id})
+		all = append(all, at.cursor())
 	}
 	return all
 }
 
-// addPart adds the claims of a hand-off. Before the first read there is nothing to add to.
-func (c *claimPlaces) addPart(part tailPart) {
-	for _, owner := range part.owners {
-		c.add(owner, part.at)
+// add adds claims. Before the first read there is nothing to add to.
+func (c *claimPlaces) add(claims ...ownedClaim) {
+	for _, claim := range claims {
+		if c.places == nil {
+			return
+		}
+		c.places[claim.owner] = append(c.places[claim.owner], claim.claimPlace)
+		if c.n++; c.n > maxPlaces {
+			*c = claimPlaces{}
+		}
 	}
 }
 
-func (c *claimPlaces) add(owner uint64, at packet.Cursor) {
-	if c.places == nil {
-		return
-	}
-	c.places[owner] = append(c.places[owner], claimPlace{at.At.UnixMilli(), at.ID})
-	if c.n++; c.n > maxPlaces {
-		*c = claimPlaces{}
-	}
-}
-
-// queue adds the next read of an index to a pipeline, when the searches of it justify that; else it
-// returns nil.
-func (c *claimPlaces) queue(ctx context.Context, pipe redis.Pipeliner, key string) *redis.StringSliceCmd {
-	if c.size == 0 || c.size > maxPlaces || c.searches*placesPerSearch < c.size {
+// queue adds the next read of an index to a pipeline, when the searches of it justify that and it fits with
+// the claims of the tail; else it returns nil.
+func (c *claimPlaces) queue(ctx context.Context, pipe redis.Pipeliner, key string, tail int) *redis.StringSliceCmd {
+	if c.size == 0 || c.size+int64(tail) > maxPlaces || c.searches*placesPerSearch < c.size {
 		return nil
 	}
 	from := "-"
@@ -76,12 +74,10 @@ func (c *claimPlaces) queue(ctx context.Context, pipe redis.Pipeliner, key strin
 }
 
 // collect keeps claims that were read. Those of the tail may be indexed behind the next reads.
-func (c *claimPlaces) collect(seed maphash.Seed, members []string, tail []tailPart) error {
+func (c *claimPlaces) collect(seed maphash.Seed, members []string, tail []ownedClaim) error {
 	if c.places == nil {
 		c.places = map[uint64][]claimPlace{}
-		for _, part := range tail {
-			c.addPart(part)
-		}
+		c.add(tail...)
 	}
 	ids := map[string]string{} // a short copy of each: a member is longer
 	for _, member := range members {
@@ -95,7 +91,7 @@ func (c *claimPlaces) collect(seed maphash.Seed, members []string, tail []tailPa
 			ids[id] = id
 		}
 		c.last = member
-		if c.add(maphash.String(seed, member[:end]), packet.Cursor{At: at.At, ID: ids[at.ID]}); c.places == nil {
+		if c.add(ownedClaim{maphash.String(seed, member[:end]), claimPlace{at.At.UnixMilli(), ids[at.ID]}}); c.places == nil {
 			return nil // too many
 		}
 	}

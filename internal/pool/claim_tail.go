@@ -7,31 +7,34 @@ import (
 	"strconv"
 
 	"github.com/redis/go-redis/v9"
-
-	"hongbao/internal/packet"
 )
 
 const (
 	// tailReads is the number of hand-offs of one read of a lane.
 	tailReads = 100
-	// maxTail bounds the claims in the tails of a process: some 30 MB when a crowd made them, at
-	// most ten times as much. A relay that keeps up leaves a few thousand.
+	// maxTail bounds the claims in the tails of a process: some 64 MB, and their packets' ids. A relay
+	// that keeps up leaves a few thousand.
 	maxTail = 1 << 21
 )
 
 // claimTail are the claims of a lane's hand-offs that index.lua has not indexed yet. Every
 // process reads each hand-off once, which costs Redis far less than the index.
 type claimTail struct {
-	last  string // the last hand-off that was read, or is indexed
-	parts []tailPart
-	n     int64 // claims
+	last     string // the last hand-off that was read, or is indexed
+	handoffs []tailHandoff
+	claims   []ownedClaim // of the hand-offs, in their order: a search goes over all
 }
 
-// tailPart are the claims of one hand-off, by their users as hashes.
-type tailPart struct {
+// tailHandoff is a hand-off with its number of claims.
+type tailHandoff struct {
 	entryID string
-	at      packet.Cursor
-	owners  []uint64
+	claims  int
+}
+
+// ownedClaim is a claim of a user, who is a hash.
+type ownedClaim struct {
+	owner uint64
+	claimPlace
 }
 
 // tailRead is a pipelined read of the hand-offs after some tails. The order counts: a hand-off that
@@ -103,41 +106,38 @@ func (f *searchRun) extendLane(known *knownLane, entries []redis.XMessage, index
 	}
 	for _, entry := range entries {
 		known.tail.last = entry.ID
-		for _, part := range f.tailParts(entry) {
-			known.tail.parts = append(known.tail.parts, part)
-			known.tail.n += int64(len(part.owners))
-			known.index.addPart(part)
-		}
+		claims := f.claimsOf(entry)
+		known.tail.handoffs = append(known.tail.handoffs, tailHandoff{entry.ID, len(claims)})
+		known.tail.claims = append(known.tail.claims, claims...)
+		known.index.add(claims...)
 	}
 	known.tail.trim(indexed)
 }
 
-// tailParts decodes a hand-off. One without readable claims has none: its reader quarantines it.
-func (f *searchRun) tailParts(entry redis.XMessage) (parts []tailPart) {
+// claimsOf decodes a hand-off. One without readable claims has none: its reader quarantines it.
+func (f *searchRun) claimsOf(entry redis.XMessage) (all []ownedClaim) {
 	if entry.Values[fieldKind] != "claims" {
 		return nil
 	}
 	for id, value := range entry.Values {
 		encoded, _ := value.(string)
 		claims, err := decodePart(id, encoded)
-		at, errAt := strconv.ParseInt(claims.at, 10, 64)
+		ms, errAt := strconv.ParseInt(claims.at, 10, 64)
 		if errors.Join(err, errAt) != nil {
 			continue
 		}
-		part := tailPart{entryID: entry.ID, at: packet.Cursor{At: fromMs(at), ID: id}, owners: make([]uint64, len(claims.users))}
-		for i, user := range claims.users {
-			part.owners[i] = maphash.String(f.seed, memberPrefix(claims.app, user))
+		for _, user := range claims.users {
+			all = append(all, ownedClaim{maphash.String(f.seed, memberPrefix(claims.app, user)), claimPlace{ms, id}})
 		}
-		parts = append(parts, part)
 	}
-	return parts
+	return all
 }
 
 // trim removes the claims that are indexed up to a hand-off.
 func (t *claimTail) trim(indexed string) {
-	for len(t.parts) > 0 && compareEntryIDs(t.parts[0].entryID, indexed) <= 0 {
-		t.n -= int64(len(t.parts[0].owners))
-		t.parts = t.parts[1:]
+	for len(t.handoffs) > 0 && compareEntryIDs(t.handoffs[0].entryID, indexed) <= 0 {
+		t.claims = t.claims[t.handoffs[0].claims:]
+		t.handoffs = t.handoffs[1:]
 	}
 	if compareEntryIDs(indexed, t.last) > 0 {
 		t.last = indexed
@@ -152,12 +152,10 @@ func (f *searchRun) searchTails(claims []search) {
 		wanted[owner] = append(wanted[owner], s)
 	}
 	for lane := range f.known {
-		for _, part := range f.known[lane].tail.parts {
-			for _, owner := range part.owners {
-				for _, s := range wanted[owner] {
-					if s.has(part.at) {
-						f.found[s] = append(f.found[s], part.at)
-					}
+		for _, claim := range f.known[lane].tail.claims {
+			for _, s := range wanted[claim.owner] {
+				if at := claim.cursor(); s.has(at) {
+					f.found[s] = append(f.found[s], at)
 				}
 			}
 		}
@@ -166,10 +164,10 @@ func (f *searchRun) searchTails(claims []search) {
 
 // boundTails indexes the claims of the longest tail when those of this process are too long.
 func (f *searchRun) boundTails(ctx context.Context) error {
-	total, longest := int64(0), 0
+	total, longest := 0, 0
 	for lane := range f.known {
-		total += f.known[lane].tail.n
-		if f.known[lane].tail.n > f.known[longest].tail.n {
+		n := len(f.known[lane].tail.claims)
+		if total += n; n > len(f.known[longest].tail.claims) {
 			longest = lane
 		}
 	}

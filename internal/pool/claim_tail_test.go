@@ -194,15 +194,28 @@ func TestTailsAreBounded(t *testing.T) {
 		for lane := range 3 {
 			n, err := p.rdb.ZCard(t.Context(), p.keys.claimed(lane)).Result()
 			must(t, err)
-			all = append(all, n, run.known[lane].tail.n)
+			all = append(all, n, int64(len(run.known[lane].tail.claims)))
 		}
 		return all
 	}
 	if got := indexed(); !slices.Equal(got, []int64{0, 2, 0, 3, 0, 2}) {
 		t.Errorf("indexed, and in the tail: %v", got)
 	}
-	run.known[1].tail.n += maxTail
+	run.known[1].tail.claims = append(run.known[1].tail.claims, make([]ownedClaim, maxTail)...)
 	if got := indexed(); !slices.Equal(got, []int64{0, 2, 3, maxTail, 0, 2}) {
 		t.Errorf("indexed, and in the tail, of too many: %v", got)
+	}
+}
+
+// TestLongTailIsNotKept: the claims of a lane with more of them in its tail than a process keeps are not
+// copied with each search.
+func TestLongTailIsNotKept(t *testing.T) {
+	t.Parallel()
+	p := onSingle(t).openFresh(t)
+	run := &searchRun{pool: p, known: make([]knownLane, p.Lanes()), seed: maphash.MakeSeed(), found: map[search][]packet.Cursor{}}
+	run.known[1].tail.claims = make([]ownedClaim, maxPlaces+1)
+	must(t, run.readIndexes(t.Context(), []search{{app: "shop", user: "u", limit: 1}}))
+	if short, long := run.known[0].index, run.known[1].index; !short.complete || long.complete || long.places != nil {
+		t.Errorf("short %+v, long with %d places, complete %v", short, long.n, long.complete)
 	}
 }

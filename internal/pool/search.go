@@ -122,7 +122,7 @@ func (f *searchRun) readIndexes(ctx context.Context, claims []search) error {
 				continue
 			}
 			index.searches += int64(len(claims))
-			read := indexRead{lane: lane, size: pipe.ZCard(ctx, key), places: index.queue(ctx, pipe, key)}
+			read := indexRead{lane: lane, size: pipe.ZCard(ctx, key), places: index.queue(ctx, pipe, key, len(f.known[lane].tail.claims))}
 			for _, s := range claims {
 				read.claims = append(read.claims, queueSearch(ctx, pipe, key, s))
 			}
@@ -155,8 +155,8 @@ func (f *searchRun) collectIndex(claims []search, read indexRead) (err error) {
 			return redisError("read lanes", err)
 		}
 	}
-	if read.places != nil || known.index.size == 0 {
-		return known.index.collect(f.seed, members, known.tail.parts)
+	if read.places != nil || known.index.size == 0 && len(known.tail.claims) <= maxPlaces {
+		return known.index.collect(f.seed, members, known.tail.claims)
 	}
 	return nil
 }
