@@ -505,12 +505,17 @@ payment's numbers. **Finance sees** is what the list of payments and the list of
 		renderRows(&b, section.title, section.about, section.rows)
 	}
 	var rows []faultRow
-	for _, row := range wechatRows {
-		row.ops = transfers
-		rows = append(rows, row.faultRow)
+	for _, section := range []struct {
+		ops  []payout.Op
+		rows []wechatRow
+	}{{charges, wechatChargeRows}, {transfers, wechatRows}, {refunds, wechatRefundRows}} {
+		for _, row := range section.rows {
+			row.ops = section.ops
+			rows = append(rows, row.faultRow)
+		}
 	}
-	renderRows(&b, "WeChat Pay", "Payouts through WeChat Pay, where they differ: the calls have its states and codes. By "+
-		"`go test ./worker -run TestWechatPayouts`, with its simulator.", rows)
+	renderRows(&b, "WeChat Pay", "Charges, payouts and refunds through WeChat Pay, where they differ: the calls have its states and codes. "+
+		"By `go test ./worker -run TestWechat`, with its simulator.", rows)
 	return b.Bytes()
 }
 

@@ -11,14 +11,17 @@ import (
 	"hongbao/test/wait"
 )
 
-// wechatRow is a row about a payout through WeChat Pay.
+// wechatRow is a row about a payment through WeChat Pay.
 type wechatRow struct {
 	faultRow
-	// sends are the faults of the first sends: kinds of the simulator, or a refusal with whether the transfer is
+	// sends are the faults of the first sends: kinds of the simulator, or a refusal with whether the order is
 	// stored, its HTTP status and its code.
 	sends []string
-	// end is what the recipient, the time or staff do once the recipient can confirm; nil: nothing.
+	// end is what the recipient or the sender, the time or staff do once the recipient can confirm, or the
+	// sender can pay; nil: nothing.
 	end func(*simulator.Server, string) bool
+	// withdraw: then the app withdraws the charge.
+	withdraw bool
 }
 
 // wechatRows: what differs from the sandbox.
@@ -88,7 +91,7 @@ func TestWechatPayouts(t *testing.T) {
 	r.awaitOpen(t, p.ID)
 	for i, row := range wechatRows {
 		user := fmt.Sprintf("o%d%s", i, row.suffix)
-		r.sends[user] = row.sends
+		r.faults("transfer", user, row.sends)
 		t.Run(row.what, func(t *testing.T) {
 			t.Parallel()
 			claim := r.grab(t, p.ID, user).Claim
@@ -101,22 +104,28 @@ func TestWechatPayouts(t *testing.T) {
 					t.Fatalf("the simulator has no waiting transfer %s", no)
 				}
 			}
-			var ended payout.Payment
-			no, want := "", callPattern(row.calls)
-			wait.Within(t, rowWithin, func() string {
-				return fmt.Sprintf("%s (%+v) after calls %q, want %s after %q", ended.Status, ended.Failure, r.seen(no), row.status, row.calls)
-			}, func() bool {
-				ended = r.payoutOf(t, claim)
-				no = payout.OrderNo(ended.ID, 1)
-				return ended.Status == row.status && want.MatchString(r.seen(no))
-			})
-			if code := ended.Failure; (row.code == "") != (code == nil) || code != nil && code.Code != row.code {
-				t.Errorf("failed with %+v, want %q", code, row.code)
-			}
-			if n := r.sim.Moved(no); n != map[string]int{"once": 1}[row.money] || ended.Attempt != 1 {
-				t.Errorf("money moved %d times, want %s; attempt %d", n, row.money, ended.Attempt)
-			}
+			r.reaches(t, row, payout.ID(payout.KindPayout, p.ID, claim.ShareIndex))
 		})
+	}
+}
+
+// reaches waits until a payment has a row's status after its calls, and checks what moved.
+func (r *wechatRig) reaches(t *testing.T, row wechatRow, id string) {
+	t.Helper()
+	var ended payout.Payment
+	no, want := payout.OrderNo(id, 1), callPattern(row.calls)
+	wait.Within(t, rowWithin, func() string {
+		return fmt.Sprintf("%s (%+v) after calls %q, want %s after %q", ended.Status, ended.Failure, r.seen(no), row.status, row.calls)
+	}, func() bool {
+		var err error
+		ended, err = r.store.PaymentRow(t.Context(), id)
+		return err == nil && ended.Status == row.status && want.MatchString(r.seen(no))
+	})
+	if code := ended.Failure; (row.code == "") != (code == nil) || code != nil && code.Code != row.code {
+		t.Errorf("failed with %+v, want %q", code, row.code)
+	}
+	if n := r.sim.Moved(no); n != map[string]int{"once": 1}[row.money] || ended.Attempt != 1 {
+		t.Errorf("money moved %d times, want %s; attempt %d", n, row.money, ended.Attempt)
 	}
 }
 

@@ -252,9 +252,10 @@ type spec struct {
 	life   time.Duration
 	// charges and payouts are the providers. "": the sandbox.
 	charges, payouts string
-	// method is how the sender pays; within: in so many seconds, in an app.
+	// method is how the sender pays; within: in so many seconds, in an app; payer: what the method needs, sealed.
 	method string
 	within int64
+	payer  []byte
 }
 
 // steps are the steps of packets, as a worker takes them.
@@ -280,7 +281,7 @@ func (r *rig) createFor(t testing.TB, guests []string, opensAt *time.Time, s spe
 	}
 	p := packet.Packet{ID: id, App: "demo", SenderID: s.sender, Currency: packet.CurrencyCNY,
 		ChargeProvider: cmp.Or(s.charges, "sandbox"), PayoutProvider: cmp.Or(s.payouts, "sandbox"),
-		ChargeMethod: s.method, PayWithin: s.within,
+		ChargeMethod: s.method, PayWithin: s.within, SealedPayer: s.payer,
 		TotalAmount: s.total, ShareCount: s.count,
 		Split:    packet.SplitRandom,
 		MinShare: cmp.Or(s.least, 1), BodyHash: "h",

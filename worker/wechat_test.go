@@ -24,7 +24,7 @@ import (
 	"hongbao/worker"
 )
 
-// wechatRig is a rig whose payouts go through WeChat Pay, and whose charges do not.
+// wechatRig is a rig with WeChat Pay, by default for payouts only.
 type wechatRig struct {
 	*rig
 	sim *simulator.Server
@@ -32,10 +32,15 @@ type wechatRig struct {
 	pay *wechat.Adapter
 
 	mu     sync.Mutex
-	sends  map[string][]string // by openid: the fault of each send that is still to come
-	faults map[string]string   // by openid: the fault of the current send
-	calls  map[string][]string // by order number
+	coming map[wechatCaller][]string // the fault of each send that is still to come
+	faulty map[wechatCaller]string   // the fault of the current send
+	payers map[string]string         // openids, by the order numbers of their charges
+	calls  map[string][]string       // by order number
+	unread map[string]bool           // order numbers whose notifications do not arrive
 }
+
+// wechatCaller is a person to whom a kind of call misbehaves: a recipient, or the sender of a charge or refund.
+type wechatCaller struct{ op, openid string }
 
 func newWechatRig(t *testing.T) *wechatRig {
 	t.Helper()
@@ -43,8 +48,8 @@ func newWechatRig(t *testing.T) *wechatRig {
 	cfg := m.Config()
 	cfg.PendingAfter, cfg.HoldTimeout, cfg.NotifyPause = 0, 3*time.Second, 100*time.Millisecond
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	r := &wechatRig{sim: simulator.New(ctx, cfg), key: m.Public, sends: map[string][]string{}, faults: map[string]string{},
-		calls: map[string][]string{}}
+	r := &wechatRig{sim: simulator.New(ctx, cfg), key: m.Public, coming: map[wechatCaller][]string{}, faulty: map[wechatCaller]string{},
+		payers: map[string]string{}, calls: map[string][]string{}, unread: map[string]bool{}}
 	server := httptest.NewServer(http.HandlerFunc(r.pass))
 	hook := httptest.NewServer(http.HandlerFunc(r.hear))
 	t.Cleanup(func() {
@@ -54,7 +59,8 @@ func newWechatRig(t *testing.T) *wechatRig {
 		server.Close()
 		hook.Close()
 	})
-	r.pay = must(wechat.New(wechat.Config{BaseURL: server.URL, MerchantID: m.ID, PayoutAppID: m.AppID, APIv3Key: m.APIv3Key,
+	r.pay = must(wechat.New(wechat.Config{BaseURL: server.URL, MerchantID: m.ID, APIv3Key: m.APIv3Key,
+		AppIDs: map[string]string{wechat.MethodJSAPI: m.AppID}, RefuseCoupons: true,
 		MerchantKey: simulator.PrivatePEM(m.Private), MerchantSerial: m.Serial, PublicKeyID: m.Public.ID, PublicKey: m.Public.PublicPEM(),
 		Scene: "1000", ReportInfos: []wechat.ReportInfo{{Type: "活动名称", Content: "新年"}, {Type: "奖励说明", Content: "红包"}},
 		NotifyBase: hook.URL}))(t)
@@ -74,10 +80,27 @@ func (r *wechatRig) hear(w http.ResponseWriter, req *http.Request) {
 	if err == nil {
 		event, order, err = r.pay.VerifyNotification(req.Header, body)
 	}
+	if r.ignored(order) {
+		w.WriteHeader(http.StatusInternalServerError)
+		return
+	}
 	if err == nil {
 		err = r.store.RecordNotification(req.Context(), r.pay.Adapter(), event, order, body)
 	}
 	w.WriteHeader(r.pay.AnswerNotification(err).Status)
+}
+
+// ignore decides whether notifications about an order number do not arrive.
+func (r *wechatRig) ignore(no string, yes bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.unread[no] = yes
+}
+
+func (r *wechatRig) ignored(no string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.unread[no]
 }
 
 // pass is the network before the simulator: it makes each send meet its fault and records the calls.
@@ -88,15 +111,14 @@ func (r *wechatRig) pass(w http.ResponseWriter, req *http.Request) {
 	}
 	req.Body = io.NopCloser(bytes.NewReader(body))
 	verb, no, fault := "ask", path.Base(req.URL.Path), ""
-	if req.Method == http.MethodPost {
-		var in struct {
-			No     string `json:"out_bill_no"`
-			OpenID string `json:"openid"`
-		}
-		if err := json.Unmarshal(body, &in); err != nil {
+	switch {
+	case no == "close":
+		verb, no = no, path.Base(path.Dir(req.URL.Path))
+	case req.Method == http.MethodPost:
+		verb = "send"
+		if no, fault, err = r.nextFault(body); err != nil {
 			return
 		}
-		verb, no, fault = "send", in.No, r.nextFault(in.OpenID)
 	}
 	r.mu.Lock()
 	r.calls[no] = append(r.calls[no], verb)
@@ -122,20 +144,47 @@ func (r *wechatRig) pass(w http.ResponseWriter, req *http.Request) {
 	_, _ = w.Write(answer.Body.Bytes())
 }
 
-// nextFault takes the fault of an account's next send and sets it in the simulator.
-func (r *wechatRig) nextFault(openid string) (fault string) {
+// faults sets the faults of the next sends of a kind of call for a person.
+func (r *wechatRig) faults(op, openid string, kinds []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if left := r.sends[openid]; len(left) > 0 {
-		fault, r.sends[openid] = left[0], left[1:]
+	r.coming[wechatCaller{op, openid}] = kinds
+}
+
+// nextFault takes the fault of a send and sets it in the simulator.
+func (r *wechatRig) nextFault(body []byte) (no, fault string, err error) {
+	var in struct {
+		Bill   string `json:"out_bill_no"`
+		Charge string `json:"out_trade_no"`
+		Refund string `json:"out_refund_no"`
+		OpenID string `json:"openid"`
+		Payer  struct {
+			OpenID string `json:"openid"`
+		} `json:"payer"`
 	}
-	r.faults[openid] = fault
+	if err := json.Unmarshal(body, &in); err != nil {
+		return "", "", err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	of := wechatCaller{"transfer", in.OpenID}
+	switch {
+	case in.Refund != "":
+		of = wechatCaller{"refund", r.payers[in.Charge]}
+	case in.Charge != "":
+		of = wechatCaller{"charge", in.Payer.OpenID}
+		r.payers[in.Charge] = in.Payer.OpenID
+	}
+	if left := r.coming[of]; len(left) > 0 {
+		fault, r.coming[of] = left[0], left[1:]
+	}
+	r.faulty[of] = fault
 	var all []simulator.Fault
-	for account, kind := range r.faults {
-		all = append(all, simulator.Fault{Op: "transfer", Kind: kind, Account: account})
+	for of, kind := range r.faulty {
+		all = append(all, simulator.Fault{Op: of.op, Kind: kind, Account: of.openid})
 	}
 	r.sim.SetFaults(all)
-	return fault
+	return cmp.Or(in.Bill, in.Refund, in.Charge), fault, nil
 }
 
 // refuse is a signed refusal.
@@ -150,17 +199,28 @@ func (r *wechatRig) refuse(status int, code string) *httptest.ResponseRecorder {
 
 // wechatSays is the state or the code of an answer, and what is wrong with its signature.
 func wechatSays(answer *httptest.ResponseRecorder) string {
-	var v struct{ State, Code string }
+	if answer.Code == http.StatusNoContent {
+		return "done"
+	}
+	var v struct {
+		State, Code, Status string
+		Trade               string `json:"trade_state"`
+		Prepay              string `json:"prepay_id"`
+	}
 	if err := json.Unmarshal(answer.Body.Bytes(), &v); err != nil {
 		return err.Error()
 	}
+	if v.Prepay != "" {
+		v.State = "prepay"
+	}
+	says := cmp.Or(v.Code, v.State, v.Trade, v.Status)
 	switch signature := answer.Header().Get("Wechatpay-Signature"); {
 	case signature == "":
-		return "unsigned " + cmp.Or(v.Code, v.State)
+		return "unsigned " + says
 	case strings.HasPrefix(signature, simulator.Probe):
-		return "forged " + cmp.Or(v.Code, v.State)
+		return "forged " + says
 	}
-	return cmp.Or(v.Code, v.State)
+	return says
 }
 
 // seen are the calls about an order number.
