@@ -39,7 +39,7 @@ type wechatRig struct {
 	unread map[string]bool           // order numbers whose notifications do not arrive
 }
 
-// wechatCaller is a person to whom a kind of call misbehaves: a recipient, or the sender of a charge or refund.
+// wechatCaller is a kind of call and its person: a recipient, or the sender of a charge or refund.
 type wechatCaller struct{ op, openid string }
 
 func newWechatRig(t *testing.T) *wechatRig {
