@@ -29,6 +29,7 @@ func sections() []section {
 		{"big", measureBig},
 		{"payouts", measurePayouts},
 		{"latency", measureLatency},
+		{"funding", measureFunding},
 		{"timers", measureTimers},
 		{"pages", measurePages},
 		{"console", measureConsole},
