@@ -97,8 +97,8 @@ func (r *wechatRig) charged(t *testing.T, sender string, within int64) packet.Pa
 	t.Helper()
 	id := packet.NewID([]byte("salt"), sender)
 	payer := must(json.Marshal(packet.Payer{Payer: map[string]string{"openid": sender}}))(t)
-	return r.create(t, spec{id: id, sender: sender, total: 1000, least: r.pay.Limits().MinPayout, count: 1, charges: "wechat", payouts: "wechat",
-		method: wechat.MethodJSAPI, within: within, payer: must(packet.Seal(r.seedKey, id, payer))(t)})
+	return r.create(t, spec{id: id, sender: sender, total: 1000, least: r.pay.Limits().MinPayout, count: 1, charges: "wechat",
+		payouts: "wechat", method: wechat.MethodJSAPI, within: within, payer: must(packet.Seal(r.seedKey, id, payer))(t)})
 }
 
 // awaitPayer waits until the sender can pay.
