@@ -62,10 +62,13 @@ func (t *call) watch(ctx context.Context, id string) error {
 		return err
 	}
 	for pause := watchSoon; !p.Ended(); pause = min(pause+watchSoon, watchLater) {
-		if err := sleep(ctx, pause); err != nil {
-			return fmt.Errorf("packet %s is still %s: %w", p.ID, p.Status, err)
+		next, err := p, sleep(ctx, pause)
+		if err == nil {
+			next, err = t.app.Packet(ctx, id)
 		}
-		next, err := t.app.Packet(ctx, id)
+		if ended := ctx.Err(); err != nil && ended != nil { // also in the middle of the call
+			return fmt.Errorf("packet %s is still %s: %w", p.ID, p.Status, ended)
+		}
 		if err != nil {
 			return err
 		}
