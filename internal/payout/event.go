@@ -62,7 +62,7 @@ var eventTexts = map[EventCode]string{
 	EventOnStatement:        "the statement of {day} has a {op} that MySQL lacks: query requested",
 	EventReturnListed:       "returned without a notification: query requested",
 	EventReserveRecovered:   "Redis has this packet as paid for, and the restored MySQL lacked its reservation",
-	EventSendRecovered:      "the provider knows this order number, and the restored MySQL lacked its send",
+	EventSendRecovered:      "the restored MySQL may lack a send of this order number; the provider is queried about it",
 	EventCancelRecovered:    "cancelled after the backup: its refund is known to the provider",
 	EventRejectionRecovered: "its packet was rejected after the backup; the provider did not charge it",
 

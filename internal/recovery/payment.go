@@ -76,10 +76,11 @@ func (r *Recovery) checkResent(ctx context.Context, p payout.Payment) error {
 	seen, err := r.queryToSettle(ctx, no)
 	var unanswered unansweredOrder
 	if errors.As(err, &unanswered) {
-		if _, rerr := r.restoreAttempt(ctx, p, p.Attempt); rerr != nil && !errors.Is(rerr, payout.ErrProviderMissing) {
+		_, rerr := r.restoreAttempt(ctx, p, p.Attempt)
+		if rerr != nil && !errors.Is(rerr, payout.ErrProviderMissing) && !errors.Is(rerr, payout.ErrWrongProvider) {
 			return rerr
 		}
-		return err
+		return err // staff decide, also when no provider of this name and account is configured
 	}
 	if err != nil || seen.Kind == payout.ObsNeverReceived {
 		return err
