@@ -236,3 +236,15 @@ func sleep(ctx context.Context, d time.Duration) error {
 		return nil
 	}
 }
+
+// readLater reads after a pause. ended is the error of ctx, when it ends before the answer, in the middle of the
+// read too; err is another error of the read.
+func readLater[T any](ctx context.Context, pause time.Duration, read func() (T, error)) (next T, ended, err error) {
+	if err = sleep(ctx, pause); err == nil {
+		next, err = read()
+	}
+	if err != nil && ctx.Err() != nil {
+		return next, ctx.Err(), nil
+	}
+	return next, nil, err
+}

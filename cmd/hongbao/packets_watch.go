@@ -62,11 +62,8 @@ func (t *call) watch(ctx context.Context, id string) error {
 		return err
 	}
 	for pause := watchSoon; !p.Ended(); pause = min(pause+watchSoon, watchLater) {
-		next, err := p, sleep(ctx, pause)
-		if err == nil {
-			next, err = t.app.Packet(ctx, id)
-		}
-		if ended := ctx.Err(); err != nil && ended != nil { // also in the middle of the call
+		next, ended, err := readLater(ctx, pause, func() (*wire.Packet, error) { return t.app.Packet(ctx, id) })
+		if ended != nil {
 			return fmt.Errorf("packet %s is still %s: %w", p.ID, p.Status, ended)
 		}
 		if err != nil {

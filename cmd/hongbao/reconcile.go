@@ -100,11 +100,10 @@ const (
 // awaitReconciliation waits for the end of a reconciliation and prints it.
 func (t *call) awaitReconciliation(ctx context.Context, r *wire.Reconciliation) error {
 	for r.EndedAt == nil {
-		next, err := r, sleep(ctx, reconciliationPause)
-		if err == nil {
-			next, err = t.staff.Reconciliation(ctx, r.ID)
-		}
-		if ended := ctx.Err(); err != nil && ended != nil { // also in the middle of the call
+		next, ended, err := readLater(ctx, reconciliationPause, func() (*wire.Reconciliation, error) {
+			return t.staff.Reconciliation(ctx, r.ID)
+		})
+		if ended != nil {
 			return fmt.Errorf("reconciliation %s is still %s; for its end run hongbao reconcile show %s: %w", r.ID, r.Status, r.ID, ended)
 		}
 		if err != nil {
