@@ -36,7 +36,7 @@ type wechatRig struct {
 	faulty map[wechatCaller]string   // the fault of the current send
 	payers map[string]string         // openids, by the order numbers of their charges
 	calls  map[string][]string       // by order number
-	unread map[string]bool           // order numbers whose notifications do not arrive
+	silent map[string]bool           // order numbers whose notifications do not arrive
 }
 
 // wechatCaller is a kind of call and its person: a recipient, or the sender of a charge or refund.
@@ -49,7 +49,7 @@ func newWechatRig(t *testing.T) *wechatRig {
 	cfg.PendingAfter, cfg.HoldTimeout, cfg.NotifyPause = 0, 3*time.Second, 100*time.Millisecond
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	r := &wechatRig{sim: simulator.New(ctx, cfg), key: m.Public, coming: map[wechatCaller][]string{}, faulty: map[wechatCaller]string{},
-		payers: map[string]string{}, calls: map[string][]string{}, unread: map[string]bool{}}
+		payers: map[string]string{}, calls: map[string][]string{}, silent: map[string]bool{}}
 	server := httptest.NewServer(http.HandlerFunc(r.pass))
 	hook := httptest.NewServer(http.HandlerFunc(r.hear))
 	t.Cleanup(func() {
@@ -80,7 +80,7 @@ func (r *wechatRig) hear(w http.ResponseWriter, req *http.Request) {
 	if err == nil {
 		event, order, err = r.pay.VerifyNotification(req.Header, body)
 	}
-	if r.ignored(order) {
+	if r.silenced(order) {
 		w.WriteHeader(http.StatusInternalServerError)
 		return
 	}
@@ -90,17 +90,17 @@ func (r *wechatRig) hear(w http.ResponseWriter, req *http.Request) {
 	w.WriteHeader(r.pay.AnswerNotification(err).Status)
 }
 
-// ignore decides whether notifications about an order number do not arrive.
-func (r *wechatRig) ignore(no string, yes bool) {
+// silence keeps notifications about an order number from arriving.
+func (r *wechatRig) silence(no string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.unread[no] = yes
+	r.silent[no] = true
 }
 
-func (r *wechatRig) ignored(no string) bool {
+func (r *wechatRig) silenced(no string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.unread[no]
+	return r.silent[no]
 }
 
 // pass is the network before the simulator: it makes each send meet its fault and records the calls.

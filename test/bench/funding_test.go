@@ -20,8 +20,8 @@ const fundingCallers = 32
 const enoughBalance = money.Fen(100_000_000_00)
 
 // measureFunding measures how many packets of one app are recorded a second when the app pays from its balance:
-// packet, charge and reservation in one transaction, which locks the balance. The baseline records as many packets
-// that a provider charges, without the charge itself.
+// packet, charge and reservation in one transaction, which locks the balance. The baseline records packets that a
+// provider charges, and does not charge them.
 func measureFunding(t *testing.T, p plan, say func(string, ...any)) []result {
 	dsn := stacktest.MariaDB(t)
 	stacktest.Migrate(t, dsn)
