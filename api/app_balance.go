@@ -48,17 +48,21 @@ func (s *Server) renderAppBalances(ctx context.Context) ([]wire.AppBalance, erro
 	return out, err
 }
 
-// balanceEntries and appBalanceEntries are the histories of a balance, for the app and for staff.
-var (
-	balanceEntries = listing[wire.BalanceFilter, wire.BalanceEntry]{"balance-movements", "balance entry",
-		func(s *Server, ctx context.Context, a selection[wire.BalanceFilter]) ([]wire.BalanceEntry, *position, error) {
+// ownBalanceEntries is the history of the calling app's balance.
+func (s *Server) ownBalanceEntries() listing[wire.BalanceFilter, wire.BalanceEntry] {
+	return listing[wire.BalanceFilter, wire.BalanceEntry]{"balance-movements", "balance entry",
+		func(ctx context.Context, a selection[wire.BalanceFilter]) ([]wire.BalanceEntry, *position, error) {
 			return s.balanceEntries(ctx, a.caller.app.ID, a.filter.Kind, a.after, a.limit)
 		}}
-	appBalanceEntries = listing[wire.AppBalanceFilter, wire.BalanceEntry]{"balance-movements", "balance entry",
-		func(s *Server, ctx context.Context, a selection[wire.AppBalanceFilter]) ([]wire.BalanceEntry, *position, error) {
+}
+
+// appBalanceEntries is the history of an app's balance, for staff.
+func (s *Server) appBalanceEntries() listing[wire.AppBalanceFilter, wire.BalanceEntry] {
+	return listing[wire.AppBalanceFilter, wire.BalanceEntry]{"balance-movements", "balance entry",
+		func(ctx context.Context, a selection[wire.AppBalanceFilter]) ([]wire.BalanceEntry, *position, error) {
 			return s.balanceEntries(ctx, a.filter.App, a.filter.Kind, a.after, a.limit)
 		}}
-)
+}
 
 func (s *Server) balanceEntries(ctx context.Context, app, kind string, after position, limit int) ([]wire.BalanceEntry, *position, error) {
 	rows, err := s.cfg.Store.BalanceEntries(ctx, staff.BalanceFilter{App: app, Kind: payout.TransferKind(kind),
@@ -85,21 +89,23 @@ func (in *moveBalanceIn) check(o *object) {
 }
 
 // moveBalance returns the operation that asks for a credit or debit.
-func moveBalance(kind payout.TransferKind) operation[moveBalanceIn, stored[wire.DecidedMovement]] {
-	return func(s *Server, ctx context.Context, in *moveBalanceIn) (*stored[wire.DecidedMovement], error) {
+func (s *Server) moveBalance(kind payout.TransferKind) operation[moveBalanceIn, stored[wire.DecidedMovement]] {
+	return func(ctx context.Context, in *moveBalanceIn) (*stored[wire.DecidedMovement], error) {
 		m := staff.BalanceMovement{App: in.App, Kind: kind, Amount: in.Body.Amount, Reference: in.Body.Reference}
-		return storedAs[wire.DecidedMovement](s.cfg.Store.MoveBalance(ctx, in.Write, m, in.Body.Evidence, in.renderMoved))
+		return storedAs[wire.DecidedMovement](s.cfg.Store.MoveBalance(ctx, in.Write, m, in.Body.Evidence, renderMoved(in.request)))
 	}
 }
 
 // renderMoved returns the answer that is stored with the decision about a movement.
-func (r *request) renderMoved(d *staff.Decision, _ staff.PaymentRow, refused error) (int, []byte) {
-	if refused != nil {
-		return r.renderRefusedDecision(refused)
+func renderMoved(r *request) staff.DecisionAnswer {
+	return func(d *staff.Decision, _ staff.PaymentRow, refused error) (int, []byte) {
+		if refused != nil {
+			return renderRefusedDecision(r, refused)
+		}
+		out := wire.DecidedMovement{Movement: *renderMovement(d.Movement)}
+		out.Decision, out.Approval = renderDecided(*d)
+		return accepted(out)
 	}
-	out := wire.DecidedMovement{Movement: *renderMovement(d.Movement)}
-	out.Decision, out.Approval = renderDecided(*d)
-	return accepted(out)
 }
 
 // renderMovement renders what a decision about a balance moves; nil: the decision is about a payment.
@@ -123,29 +129,29 @@ func refusedMovement(refused error) *refusal {
 	return nil
 }
 
-func balanceRoutes() []*route {
+func (s *Server) balanceRoutes() []*route {
 	const tag = "staff balances"
 	move := func(kind payout.TransferKind, summary, about string, problems ...wire.Code) *route {
 		return post(route{
 			id: string(kind) + "Balance", path: wire.PathBalances + "/{app}/" + string(kind), roles: []access.Role{access.RoleFinance},
 			tag: tag, summary: summary, about: about + " A second person has to approve: until then nothing has moved.",
 			answers: accepts("The decision waits for a second person."), problems: append(problems, wire.CodeReferenceUsed),
-		}, moveBalance(kind))
+		}, s.moveBalance(kind))
 	}
 	return []*route{
 		get(route{
 			id: "getBalance", path: wire.PathBalance, tag: "balance", summary: "Get the balance of the app",
 			about:   "Returns the money that the app has paid in for its own packets, and what of it is in packets.",
 			answers: ok("The balance."),
-		}, (*Server).getBalance),
+		}, s.getBalance),
 		get(route{
 			id: "listBalanceMovements", path: wire.PathBalance + "/movements", tag: "balance", summary: "List the history of the app's balance",
 			about: "Newest first, each entry with the available balance after it.", answers: ok("A page of entries."),
-		}, balanceEntries.page()),
+		}, s.ownBalanceEntries().page()),
 		get(route{
 			id: "listAppBalanceMovements", path: wire.PathBalances + "/movements", tag: tag, summary: "List the history of an app's balance",
 			about: "Newest first, each entry with the available balance after it.", answers: ok("A page of entries."),
-		}, appBalanceEntries.page()),
+		}, s.appBalanceEntries().page()),
 		move(payout.PostCredit, "Credit an app's balance", "Records money that the app has paid in."),
 		move(payout.PostDebit, "Debit an app's balance", "Records money that the app is paid out. 409 insufficient_balance above what is "+
 			"available; the approval checks it again.", wire.CodeInsufficientBalance),

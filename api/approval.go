@@ -41,15 +41,17 @@ func (s *Server) renderApproval(a staff.Approval) wire.ApprovalItem {
 }
 
 // approvals is the list of decisions that need, or needed, a second person.
-var approvals = listing[wire.ApprovalFilter, wire.ApprovalItem]{"approvals", "approval",
-	func(s *Server, ctx context.Context, a selection[wire.ApprovalFilter]) ([]wire.ApprovalItem, *position, error) {
-		f := approvalFilter(a.filter, a.caller.key.Owner)
-		f.AfterTime, f.AfterID, f.Limit = a.after.At, a.after.ID, a.limit+1
-		rows, err := s.cfg.Store.Approvals(ctx, f)
-		return cut(rows, err, a.limit, func(r staff.Approval) position {
-			return position{r.Decision.CreatedAt, r.Decision.ApprovalID}
-		}, s.renderApproval)
-	}}
+func (s *Server) approvals() listing[wire.ApprovalFilter, wire.ApprovalItem] {
+	return listing[wire.ApprovalFilter, wire.ApprovalItem]{"approvals", "approval",
+		func(ctx context.Context, a selection[wire.ApprovalFilter]) ([]wire.ApprovalItem, *position, error) {
+			f := approvalFilter(a.filter, a.caller.key.Owner)
+			f.AfterTime, f.AfterID, f.Limit = a.after.At, a.after.ID, a.limit+1
+			rows, err := s.cfg.Store.Approvals(ctx, f)
+			return cut(rows, err, a.limit, func(r staff.Approval) position {
+				return position{r.Decision.CreatedAt, r.Decision.ApprovalID}
+			}, s.renderApproval)
+		}}
+}
 
 // approvalFilter returns the filter for the owner of the calling key.
 func approvalFilter(f wire.ApprovalFilter, owner string) staff.ApprovalFilter {
@@ -71,28 +73,30 @@ type approvalIn struct {
 }
 
 // answerApproval returns the approval or rejection by a second person.
-func answerApproval(agree bool) operation[approvalIn, stored[wire.Answered]] {
-	return func(s *Server, ctx context.Context, in *approvalIn) (*stored[wire.Answered], error) {
-		return storedAs[wire.Answered](s.cfg.Store.AnswerApproval(ctx, in.Write, in.ID, agree, in.renderAnswered))
+func (s *Server) answerApproval(agree bool) operation[approvalIn, stored[wire.Answered]] {
+	return func(ctx context.Context, in *approvalIn) (*stored[wire.Answered], error) {
+		return storedAs[wire.Answered](s.cfg.Store.AnswerApproval(ctx, in.Write, in.ID, agree, s.renderAnswered(in.request)))
 	}
 }
 
 // withdrawApproval is the withdrawal of a decision by its own maker.
 func (s *Server) withdrawApproval(ctx context.Context, in *approvalIn) (*stored[wire.Answered], error) {
-	return storedAs[wire.Answered](s.cfg.Store.WithdrawApproval(ctx, in.Write, in.ID, in.renderAnswered))
+	return storedAs[wire.Answered](s.cfg.Store.WithdrawApproval(ctx, in.Write, in.ID, s.renderAnswered(in.request)))
 }
 
 // maxApprovalID is the largest length of an approval id in bytes.
 const maxApprovalID = 26
 
-func (r *request) renderAnswered(d *staff.Decision, p staff.PaymentRow, refused error) (int, []byte) {
-	if refused != nil {
-		return r.renderRefusedDecision(refused)
+func (s *Server) renderAnswered(r *request) staff.DecisionAnswer {
+	return func(d *staff.Decision, p staff.PaymentRow, refused error) (int, []byte) {
+		if refused != nil {
+			return renderRefusedDecision(r, refused)
+		}
+		var out wire.Answered
+		out.Decision, out.Approval = renderDecided(*d)
+		if out.Movement = renderMovement(d.Movement); out.Movement == nil {
+			out.Payout, out.Refund = s.subject(p)
+		}
+		return accepted(out)
 	}
-	var out wire.Answered
-	out.Decision, out.Approval = renderDecided(*d)
-	if out.Movement = renderMovement(d.Movement); out.Movement == nil {
-		out.Payout, out.Refund = r.server.subject(p)
-	}
-	return accepted(out)
 }

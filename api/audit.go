@@ -27,15 +27,17 @@ func checkActor(s string) *fault {
 }
 
 // audits is the list of audit entries.
-var audits = listing[wire.AuditFilter, wire.AuditEntry]{"audit", "audit entry",
-	func(s *Server, ctx context.Context, a selection[wire.AuditFilter]) ([]wire.AuditEntry, *position, error) {
-		f := auditFilter(a.filter)
-		f.AfterTime, f.AfterSeq, f.Limit = a.after.At, numberOf("", a.after.ID), a.limit+1
-		rows, err := s.cfg.Store.Audit(ctx, f)
-		return cut(rows, err, a.limit, func(e staff.AuditEntry) position {
-			return position{e.At, strconv.FormatInt(e.Seq, 10)}
-		}, renderAuditEntry)
-	}}
+func (s *Server) audits() listing[wire.AuditFilter, wire.AuditEntry] {
+	return listing[wire.AuditFilter, wire.AuditEntry]{"audit", "audit entry",
+		func(ctx context.Context, a selection[wire.AuditFilter]) ([]wire.AuditEntry, *position, error) {
+			f := auditFilter(a.filter)
+			f.AfterTime, f.AfterSeq, f.Limit = a.after.At, numberOf("", a.after.ID), a.limit+1
+			rows, err := s.cfg.Store.Audit(ctx, f)
+			return cut(rows, err, a.limit, func(e staff.AuditEntry) position {
+				return position{e.At, strconv.FormatInt(e.Seq, 10)}
+			}, renderAuditEntry)
+		}}
+}
 
 func auditFilter(f wire.AuditFilter) staff.AuditFilter {
 	return staff.AuditFilter{Actor: f.Actor, Action: f.Action, Subject: f.Subject, From: f.From, To: f.To}

@@ -58,20 +58,20 @@ func (a asked) authorization(ctx context.Context, user string, of wire.Authoriza
 	return out, nil
 }
 
-func authorizationRoutes() []*route {
+func (s *Server) authorizationRoutes() []*route {
 	const path, tag = wire.PathRecipients + "/{user_id}/authorizations", "recipients"
 	return []*route{
 		get(route{
 			id: "getAuthorization", path: path, tag: tag, summary: "Get the agreement of a recipient",
 			about: "Whether the recipient has agreed with the provider to be paid without confirming each time. The provider is queried.",
 			limit: requestTimeout, answers: ok("The agreement."),
-		}, (*Server).getAuthorization),
+		}, s.getAuthorization),
 		post(route{
 			id: "authorize", path: path, tag: tag, summary: "Request the agreement of a recipient",
 			about: "Requests the agreement from the provider, unless it has one that is pending or active. Give confirm to the recipient's app, " +
 				"and get the agreement until it is active. A repeated request changes nothing. The body is optional: omit it or send an " +
 				"empty object.",
 			optional: true, answers: ok("The agreement."),
-		}, (*Server).authorize),
+		}, s.authorize),
 	}
 }

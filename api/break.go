@@ -38,15 +38,17 @@ func renderBreak(b staff.BreakRow, now time.Time) wire.Break {
 }
 
 // breaks is the list of breaks.
-var breaks = listing[wire.BreakFilter, wire.Break]{"breaks", "break",
-	func(s *Server, ctx context.Context, a selection[wire.BreakFilter]) ([]wire.Break, *position, error) {
-		f := breakFilter(a.filter, a.now)
-		f.AfterTime, f.AfterID, f.Limit = a.after.At, numberOf(breakPrefix, a.after.ID), a.limit+1
-		rows, err := s.cfg.Store.Breaks(ctx, f)
-		return cut(rows, err, a.limit, func(b staff.BreakRow) position {
-			return position{b.CreatedAt, breakPrefix + strconv.FormatInt(b.ID, 10)}
-		}, func(b staff.BreakRow) wire.Break { return renderBreak(b, a.now) })
-	}}
+func (s *Server) breaks() listing[wire.BreakFilter, wire.Break] {
+	return listing[wire.BreakFilter, wire.Break]{"breaks", "break",
+		func(ctx context.Context, a selection[wire.BreakFilter]) ([]wire.Break, *position, error) {
+			f := breakFilter(a.filter, a.now)
+			f.AfterTime, f.AfterID, f.Limit = a.after.At, numberOf(breakPrefix, a.after.ID), a.limit+1
+			rows, err := s.cfg.Store.Breaks(ctx, f)
+			return cut(rows, err, a.limit, func(b staff.BreakRow) position {
+				return position{b.CreatedAt, breakPrefix + strconv.FormatInt(b.ID, 10)}
+			}, func(b staff.BreakRow) wire.Break { return renderBreak(b, a.now) })
+		}}
+}
 
 func breakFilter(f wire.BreakFilter, now time.Time) staff.BreakFilter {
 	return staff.BreakFilter{Kind: payout.BreakKind(f.Kind), PacketID: f.PacketID, ReconciliationID: f.ReconciliationID,
@@ -76,21 +78,23 @@ func (in *resolveBreakIn) check(o *object) {
 }
 
 // renderDecidedBreak returns the answer that is stored with the decision.
-func (r *request) renderDecidedBreak(d *staff.Decision, p staff.PaymentRow, refused error) (int, []byte) {
-	if refused != nil {
-		return r.renderRefusedDecision(refused)
+func (s *Server) renderDecidedBreak(r *request) staff.DecisionAnswer {
+	return func(d *staff.Decision, p staff.PaymentRow, refused error) (int, []byte) {
+		if refused != nil {
+			return renderRefusedDecision(r, refused)
+		}
+		out := wire.DecidedBreak{}
+		out.Decision, out.Approval = renderDecided(*d)
+		out.Payout, out.Refund = s.subject(p)
+		return accepted(out)
 	}
-	out := wire.DecidedBreak{}
-	out.Decision, out.Approval = renderDecided(*d)
-	out.Payout, out.Refund = r.server.subject(p)
-	return accepted(out)
 }
 
 func (s *Server) resolveBreak(ctx context.Context, in *resolveBreakIn) (*stored[wire.Break], error) {
 	id := numberOf(breakPrefix, in.ID)
 	if kind, stated := outcomes[in.Body.Outcome]; stated {
 		c := payout.DecisionRequest{Kind: kind, Evidence: in.Body.Evidence}
-		return storedAs[wire.Break](s.cfg.Store.DecideBreak(ctx, in.Write, id, c, in.renderDecidedBreak))
+		return storedAs[wire.Break](s.cfg.Store.DecideBreak(ctx, in.Write, id, c, s.renderDecidedBreak(in.request)))
 	}
 	return storedAs[wire.Break](s.cfg.Store.ResolveBreak(ctx, in.Write, id, func(b staff.BreakRow) (int, []byte) {
 		return http.StatusOK, encodeBody(renderBreak(b, in.now()))

@@ -178,8 +178,8 @@ type setCampaignIn struct {
 }
 
 // setCampaign returns the operation that changes the status of a campaign.
-func setCampaign(to campaign.Status) operation[setCampaignIn, wire.Campaign] {
-	return func(s *Server, ctx context.Context, in *setCampaignIn) (*wire.Campaign, error) {
+func (s *Server) setCampaign(to campaign.Status) operation[setCampaignIn, wire.Campaign] {
+	return func(ctx context.Context, in *setCampaignIn) (*wire.Campaign, error) {
 		c, err := s.campaign(ctx, &in.campaignIn)
 		if err != nil {
 			return nil, err
@@ -194,11 +194,13 @@ func setCampaign(to campaign.Status) operation[setCampaignIn, wire.Campaign] {
 }
 
 // campaigns is the list of the campaigns of the calling app.
-var campaigns = listing[wire.CampaignFilter, wire.Campaign]{"campaigns", "campaign",
-	func(s *Server, ctx context.Context, a selection[wire.CampaignFilter]) ([]wire.Campaign, *position, error) {
-		rows, err := s.cfg.Store.Campaigns(ctx, a.caller.app.ID, campaign.Status(a.filter.Status), a.after.cursor(), a.limit+1)
-		return cut(rows, err, a.limit, placeOfCampaign, renderCampaign)
-	}}
+func (s *Server) campaigns() listing[wire.CampaignFilter, wire.Campaign] {
+	return listing[wire.CampaignFilter, wire.Campaign]{"campaigns", "campaign",
+		func(ctx context.Context, a selection[wire.CampaignFilter]) ([]wire.Campaign, *position, error) {
+			rows, err := s.cfg.Store.Campaigns(ctx, a.caller.app.ID, campaign.Status(a.filter.Status), a.after.cursor(), a.limit+1)
+			return cut(rows, err, a.limit, placeOfCampaign, renderCampaign)
+		}}
+}
 
 type campaignDaysIn struct {
 	campaignIn
@@ -210,15 +212,17 @@ func (s *Server) listCampaignDays(ctx context.Context, in *campaignDaysIn) (*wir
 	if err != nil {
 		return nil, err
 	}
-	return campaignDays.readPage(s, ctx, &listed[struct{}]{asked: in.asked, Page: in.Page}, binderOf(typeOf[struct{}]()), c.ID)
+	return s.campaignDays().readPage(ctx, &listed[struct{}]{asked: in.asked, Page: in.Page}, binderOf(typeOf[struct{}]()), c.ID)
 }
 
 // campaignDays is the list of the days of a campaign.
-var campaignDays = listing[struct{}, wire.CampaignDay]{"days", "day",
-	func(s *Server, ctx context.Context, a selection[struct{}]) ([]wire.CampaignDay, *position, error) {
-		rows, err := s.cfg.Store.CampaignDays(ctx, a.within, payout.Day(a.after.ID), a.limit+1)
-		return cut(rows, err, a.limit, func(d campaign.Day) position { return position{d.OpensAt, string(d.Day)} }, renderCampaignDay)
-	}}
+func (s *Server) campaignDays() listing[struct{}, wire.CampaignDay] {
+	return listing[struct{}, wire.CampaignDay]{"days", "day",
+		func(ctx context.Context, a selection[struct{}]) ([]wire.CampaignDay, *position, error) {
+			rows, err := s.cfg.Store.CampaignDays(ctx, a.within, payout.Day(a.after.ID), a.limit+1)
+			return cut(rows, err, a.limit, func(d campaign.Day) position { return position{d.OpensAt, string(d.Day)} }, renderCampaignDay)
+		}}
+}
 
 func renderCampaignDay(d campaign.Day) wire.CampaignDay {
 	out := wire.CampaignDay{Day: wire.Date(d.Day), Status: wire.CampaignDayStatus(d.Status), OpensAt: wire.At(d.OpensAt),

@@ -13,11 +13,13 @@ func renderStaffCampaign(c campaign.Campaign) wire.StaffCampaign {
 }
 
 // staffCampaigns is the list of the campaigns of all apps.
-var staffCampaigns = listing[wire.StaffCampaignFilter, wire.StaffCampaign]{"staff campaigns", "campaign",
-	func(s *Server, ctx context.Context, a selection[wire.StaffCampaignFilter]) ([]wire.StaffCampaign, *position, error) {
-		rows, err := s.cfg.Store.Campaigns(ctx, a.filter.App, campaign.Status(a.filter.Status), a.after.cursor(), a.limit+1)
-		return cut(rows, err, a.limit, placeOfCampaign, renderStaffCampaign)
-	}}
+func (s *Server) staffCampaigns() listing[wire.StaffCampaignFilter, wire.StaffCampaign] {
+	return listing[wire.StaffCampaignFilter, wire.StaffCampaign]{"staff campaigns", "campaign",
+		func(ctx context.Context, a selection[wire.StaffCampaignFilter]) ([]wire.StaffCampaign, *position, error) {
+			rows, err := s.cfg.Store.Campaigns(ctx, a.filter.App, campaign.Status(a.filter.Status), a.after.cursor(), a.limit+1)
+			return cut(rows, err, a.limit, placeOfCampaign, renderStaffCampaign)
+		}}
+}
 
 func placeOfCampaign(c campaign.Campaign) position { return position{c.CreatedAt, c.ID} }
 
@@ -34,8 +36,8 @@ type stopCampaignIn struct {
 }
 
 // stopCampaign returns the operation by which staff pauses or ends a campaign.
-func stopCampaign(to campaign.Status) operation[stopCampaignIn, stored[wire.StaffCampaign]] {
-	return func(s *Server, ctx context.Context, in *stopCampaignIn) (*stored[wire.StaffCampaign], error) {
+func (s *Server) stopCampaign(to campaign.Status) operation[stopCampaignIn, stored[wire.StaffCampaign]] {
+	return func(ctx context.Context, in *stopCampaignIn) (*stored[wire.StaffCampaign], error) {
 		render := func(c campaign.Campaign, ended bool) (int, []byte) {
 			if ended {
 				return in.kept(refuse(wire.CodeCampaignEnded))

@@ -31,8 +31,8 @@ type conflictsIn struct {
 
 // decideConflicts returns the operation that honours or voids many share conflicts, or shows what that
 // would do.
-func decideConflicts(kind payout.DecisionKind) operation[conflictsIn, stored[wire.BulkConflictsDecided]] {
-	return func(s *Server, ctx context.Context, in *conflictsIn) (*stored[wire.BulkConflictsDecided], error) {
+func (s *Server) decideConflicts(kind payout.DecisionKind) operation[conflictsIn, stored[wire.BulkConflictsDecided]] {
+	return func(ctx context.Context, in *conflictsIn) (*stored[wire.BulkConflictsDecided], error) {
 		out := wire.BulkConflictsDecided{DryRun: in.Body.DryRun, Items: []wire.BulkConflictItem{}}
 		return storedAs[wire.BulkConflictsDecided](s.decideMany(ctx, in.Write, bulk{
 			named: in.Body.Filter.IDs, check: func(ids []string) error { return s.checkConflicts(ctx, ids) },

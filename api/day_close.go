@@ -127,12 +127,14 @@ func (s *Server) statement() (name string, zone *time.Location) {
 }
 
 // closes is the list of day-end closes.
-var closes = listing[struct{}, wire.CloseSummary]{"closes", "day",
-	func(s *Server, ctx context.Context, a selection[struct{}]) ([]wire.CloseSummary, *position, error) {
-		name, zone := s.statement()
-		rows, err := s.cfg.Store.DayCloses(ctx, name, zone, payout.Day(a.after.ID), a.limit+1)
-		return cut(rows, err, a.limit, func(k staff.DayClose) position { return position{k.From, string(k.Day)} }, renderCloseSummary)
-	}}
+func (s *Server) closes() listing[struct{}, wire.CloseSummary] {
+	return listing[struct{}, wire.CloseSummary]{"closes", "day",
+		func(ctx context.Context, a selection[struct{}]) ([]wire.CloseSummary, *position, error) {
+			name, zone := s.statement()
+			rows, err := s.cfg.Store.DayCloses(ctx, name, zone, payout.Day(a.after.ID), a.limit+1)
+			return cut(rows, err, a.limit, func(k staff.DayClose) position { return position{k.From, string(k.Day)} }, renderCloseSummary)
+		}}
+}
 
 // dayNotFound refuses a day without a close.
 func dayNotFound() *refusal {

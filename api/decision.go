@@ -36,8 +36,8 @@ type decisionIn[B any] struct {
 }
 
 // decide returns the operation of one kind of decision about payments, answered with D.
-func decide[B, D any](kind payout.DecisionKind) operation[decisionIn[B], stored[D]] {
-	return func(s *Server, ctx context.Context, in *decisionIn[B]) (*stored[D], error) {
+func decide[B, D any](s *Server, kind payout.DecisionKind) operation[decisionIn[B], stored[D]] {
+	return func(ctx context.Context, in *decisionIn[B]) (*stored[D], error) {
 		c := payout.DecisionRequest{Kind: kind, ApproveFrom: s.cfg.ApprovalAmount}
 		switch body := any(in.Body).(type) {
 		case wire.Retry:
@@ -45,13 +45,15 @@ func decide[B, D any](kind payout.DecisionKind) operation[decisionIn[B], stored[
 		case wire.MarkPaid:
 			c.Evidence = body.Evidence
 		}
-		return storedAs[D](s.cfg.Store.Decide(ctx, in.Write, in.ID, c, in.renderDecision))
+		return storedAs[D](s.cfg.Store.Decide(ctx, in.Write, in.ID, c, s.renderDecision(in.request)))
 	}
 }
 
 // withdrawCancel returns the operation that withdraws the open cancel of a payout or refund.
-func withdrawCancel[D any](s *Server, ctx context.Context, in *decisionIn[wire.Reason]) (*stored[D], error) {
-	return storedAs[D](s.cfg.Store.WithdrawCancel(ctx, in.Write, in.ID, in.renderDecision))
+func withdrawCancel[D any](s *Server) operation[decisionIn[wire.Reason], stored[D]] {
+	return func(ctx context.Context, in *decisionIn[wire.Reason]) (*stored[D], error) {
+		return storedAs[D](s.cfg.Store.WithdrawCancel(ctx, in.Write, in.ID, s.renderDecision(in.request)))
+	}
 }
 
 const notShown = "Neither a statement line nor the provider's last answer shows that the money of this order number has moved. " +
@@ -75,18 +77,20 @@ func (r *request) staffWrite(body any, reason string) (staff.Write, error) {
 }
 
 // renderDecision returns the answer that is stored with the decision.
-func (r *request) renderDecision(d *staff.Decision, p staff.PaymentRow, refused error) (int, []byte) {
-	if refused != nil {
-		return r.renderRefusedDecision(refused)
+func (s *Server) renderDecision(r *request) staff.DecisionAnswer {
+	return func(d *staff.Decision, p staff.PaymentRow, refused error) (int, []byte) {
+		if refused != nil {
+			return renderRefusedDecision(r, refused)
+		}
+		decision, approval := renderDecided(*d)
+		switch p.Kind {
+		case payout.KindCharge:
+			return accepted(wire.DecidedCharge{Decision: decision, Charge: s.renderChargePayment(p), Approval: approval})
+		case payout.KindRefund:
+			return accepted(wire.DecidedRefund{Decision: decision, Refund: s.renderRefund(p), Approval: approval})
+		}
+		return accepted(wire.Decided{Decision: decision, Payout: s.renderPayout(p), Approval: approval})
 	}
-	decision, approval := renderDecided(*d)
-	switch p.Kind {
-	case payout.KindCharge:
-		return accepted(wire.DecidedCharge{Decision: decision, Charge: r.server.renderChargePayment(p), Approval: approval})
-	case payout.KindRefund:
-		return accepted(wire.DecidedRefund{Decision: decision, Refund: r.server.renderRefund(p), Approval: approval})
-	}
-	return accepted(wire.Decided{Decision: decision, Payout: r.server.renderPayout(p), Approval: approval})
 }
 
 // refusedDecision is the refusal of a decision by the state.
@@ -113,7 +117,7 @@ func refusedDecision(refused error) *refusal {
 	return e
 }
 
-func (r *request) renderRefusedDecision(refused error) (int, []byte) {
+func renderRefusedDecision(r *request, refused error) (int, []byte) {
 	problem := refusedDecision(refused).problem(instanceOf(r.c), r.id)
 	if changed, ok := errors.AsType[*payout.ChangedError](refused); ok {
 		problem.Preview = previewOf(changed.Now)

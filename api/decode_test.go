@@ -74,9 +74,9 @@ func FuzzCursor(f *testing.F) {
 		}
 		bind := binderOf(typeOf[wire.PayoutFilter]())
 		of, again := selection[wire.PayoutFilter]{caller: anonymous}, selection[wire.PayoutFilter]{caller: anonymous}
-		if kept, err := payouts.resume(&of, text, nil, bind); err == nil {
+		if kept, err := (&Server{}).payouts().list().resume(&of, text, nil, bind); err == nil {
 			next := *encodeCursor(pageCursor{"payouts", "", kept, of.now, of.after})
-			if _, err := payouts.resume(&again, next, nil, bind); err != nil || !reflect.DeepEqual(of, again) || !inMySQLRange(of.after.At) {
+			if _, err := (&Server{}).payouts().list().resume(&again, next, nil, bind); err != nil || !reflect.DeepEqual(of, again) || !inMySQLRange(of.after.At) {
 				t.Fatalf("%q: %+v, %+v, %v", text, of, again, err)
 			}
 		}

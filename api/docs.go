@@ -76,6 +76,10 @@ func (r *recorder) WriteHeader(int) {}
 // Write implements http.ResponseWriter.
 func (r *recorder) Write(b []byte) (int, error) { return r.body.Write(b) }
 
+// Document returns the OpenAPI 3.1 document as served at /openapi.json, generated from
+// the table of routes.
+func Document(version string) ([]byte, error) { return renderDocument((&Server{}).routes(), version) }
+
 func getDocument(r *request) (answer, error) {
 	raw, err := r.server.doc()
 	if err != nil {

@@ -70,7 +70,7 @@ func (csvFile) answer() answer { return answer{written: true} }
 
 // file returns the operation that answers with the file of a list.
 func (l listing[F, I]) file(columns fileColumns) operation[exported[F], csvFile] {
-	return func(s *Server, _ context.Context, in *exported[F]) (*csvFile, error) {
+	return func(_ context.Context, in *exported[F]) (*csvFile, error) {
 		zone, err := zone(cmp.Or(in.Form.TZ, defaultZone))
 		if err != nil {
 			return nil, err
@@ -79,7 +79,7 @@ func (l listing[F, I]) file(columns fileColumns) operation[exported[F], csvFile]
 		a := selection[F]{filter: in.Filter, caller: in.caller, now: in.now(), limit: exportStep}
 		return &csvFile{}, in.sendFile(form, listFile{name: l.name, columns: columns.names,
 			more: func(ctx context.Context) ([][]string, bool, error) {
-				items, next, err := l.read(s, ctx, a)
+				items, next, err := l.read(ctx, a)
 				if err != nil {
 					return nil, false, err
 				}

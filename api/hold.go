@@ -64,12 +64,14 @@ func answerHold(h payout.Hold, r staff.Releases) (int, []byte) {
 }
 
 // holds is the list of holds.
-var holds = listing[wire.HoldFilter, wire.StaffHold]{"holds", "hold",
-	func(s *Server, ctx context.Context, a selection[wire.HoldFilter]) ([]wire.StaffHold, *position, error) {
-		rows, err := s.cfg.Store.Holds(ctx, staff.HoldFilter{Active: a.filter.Active, Scope: payout.HoldScope(a.filter.Scope),
-			Name: a.filter.Name, Kind: payout.HoldKind(a.filter.Kind), AfterID: numberOf(holdPrefix, a.after.ID), Limit: a.limit + 1})
-		return cut(rows, err, a.limit, func(h payout.Hold) position { return position{h.Since, renderHold(h).ID} }, renderHold)
-	}}
+func (s *Server) holds() listing[wire.HoldFilter, wire.StaffHold] {
+	return listing[wire.HoldFilter, wire.StaffHold]{"holds", "hold",
+		func(ctx context.Context, a selection[wire.HoldFilter]) ([]wire.StaffHold, *position, error) {
+			rows, err := s.cfg.Store.Holds(ctx, staff.HoldFilter{Active: a.filter.Active, Scope: payout.HoldScope(a.filter.Scope),
+				Name: a.filter.Name, Kind: payout.HoldKind(a.filter.Kind), AfterID: numberOf(holdPrefix, a.after.ID), Limit: a.limit + 1})
+			return cut(rows, err, a.limit, func(h payout.Hold) position { return position{h.Since, renderHold(h).ID} }, renderHold)
+		}}
+}
 
 type holdIn struct {
 	ID string `path:"id" of:"hold"`

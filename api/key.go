@@ -39,12 +39,14 @@ func checkOwner(s string) *fault {
 }
 
 // keys is the list of keys.
-var keys = listing[wire.KeyFilter, wire.APIKey]{"keys", "key",
-	func(s *Server, ctx context.Context, a selection[wire.KeyFilter]) ([]wire.APIKey, *position, error) {
-		rows, err := s.cfg.Store.Keys(ctx, access.KeyFilter{Role: access.Role(a.filter.Role), AppID: a.filter.AppID,
-			AfterTime: a.after.At, AfterID: a.after.ID, Limit: a.limit + 1})
-		return cut(rows, err, a.limit, func(k access.KeyRecord) position { return position{k.CreatedAt, k.ID} }, s.renderKey)
-	}}
+func (s *Server) keys() listing[wire.KeyFilter, wire.APIKey] {
+	return listing[wire.KeyFilter, wire.APIKey]{"keys", "key",
+		func(ctx context.Context, a selection[wire.KeyFilter]) ([]wire.APIKey, *position, error) {
+			rows, err := s.cfg.Store.Keys(ctx, access.KeyFilter{Role: access.Role(a.filter.Role), AppID: a.filter.AppID,
+				AfterTime: a.after.At, AfterID: a.after.ID, Limit: a.limit + 1})
+			return cut(rows, err, a.limit, func(k access.KeyRecord) position { return position{k.CreatedAt, k.ID} }, s.renderKey)
+		}}
+}
 
 type createKeyIn struct {
 	write
@@ -98,7 +100,7 @@ func (s *Server) rotateKey(ctx context.Context, in *rotateKeyIn) (*stored[wire.R
 	kept, err := s.cfg.Store.RotateKey(ctx, in.Write, in.ID, access.Key{ID: next, SecretHash: access.HashToken(token)},
 		seconds(&in.Body.GraceSeconds), seconds(in.Body.ExpiresInSeconds), func(old, k access.KeyRecord, refused error) (int, []byte) {
 			if refused != nil {
-				return in.renderRefusedKey(old, refused)
+				return renderRefusedKey(in.request, old, refused)
 			}
 			made = &wire.RotatedKey{Key: s.renderKey(k), Replaced: s.renderKey(old)}
 			raw := encodeBody(made)
@@ -116,12 +118,12 @@ type keyIn struct {
 }
 
 func (s *Server) approveKey(ctx context.Context, in *keyIn) (*stored[wire.APIKey], error) {
-	kept, err := s.cfg.Store.ApproveKey(ctx, in.Write, in.ID, in.renderChangedKey)
+	kept, err := s.cfg.Store.ApproveKey(ctx, in.Write, in.ID, s.renderChangedKey(in.request))
 	return keyAnswer[wire.APIKey](s, ctx, kept, err, nil)
 }
 
 func (s *Server) revokeKey(ctx context.Context, in *keyIn) (*stored[wire.APIKey], error) {
-	kept, err := s.cfg.Store.EndKey(ctx, in.Write, in.ID, in.renderChangedKey)
+	kept, err := s.cfg.Store.EndKey(ctx, in.Write, in.ID, s.renderChangedKey(in.request))
 	return keyAnswer[wire.APIKey](s, ctx, kept, err, nil)
 }
 
@@ -139,14 +141,16 @@ func keyAnswer[T any](s *Server, ctx context.Context, kept staff.Answer, err err
 	return out, nil
 }
 
-func (r *request) renderChangedKey(k access.KeyRecord, refused error) (int, []byte) {
-	if refused != nil {
-		return r.renderRefusedKey(k, refused)
+func (s *Server) renderChangedKey(r *request) func(k access.KeyRecord, refused error) (int, []byte) {
+	return func(k access.KeyRecord, refused error) (int, []byte) {
+		if refused != nil {
+			return renderRefusedKey(r, k, refused)
+		}
+		return http.StatusOK, encodeBody(s.renderKey(k))
 	}
-	return http.StatusOK, encodeBody(r.server.renderKey(k))
 }
 
-func (r *request) renderRefusedKey(k access.KeyRecord, refused error) (int, []byte) {
+func renderRefusedKey(r *request, k access.KeyRecord, refused error) (int, []byte) {
 	why := refuse(wire.CodeKeyEnded)
 	switch {
 	case errors.Is(refused, access.ErrOwnKey):

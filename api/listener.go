@@ -80,7 +80,7 @@ func newListener(s *Server, kind listenerKind) *listener {
 	l.chain = l.app.Handler()
 	web.Handler = l.around(l.chain)
 	l.app.Use(l.enter, l.authenticate)
-	for _, r := range routes() {
+	for _, r := range s.routes() {
 		if r.listener&kind != 0 {
 			l.open.add(r)
 			l.app.Add(r.method, fiberPath(r.path), l.handler(r, r.method))

@@ -17,7 +17,7 @@ type listing[F, I any] struct {
 	name string // in cursors and files
 	id   string // the kind of thing in its cursors
 	// read returns up to limit items, newest first, and the position of the last if there are more.
-	read func(s *Server, ctx context.Context, of selection[F]) ([]I, *position, error)
+	read func(ctx context.Context, of selection[F]) ([]I, *position, error)
 }
 
 // selection is what a list is asked for.
@@ -83,8 +83,8 @@ type listed[F any] struct {
 // page returns the operation that answers with a page.
 func (l listing[F, I]) page() operation[listed[F], wire.List[I]] {
 	bind := binderOf(typeOf[F]())
-	return func(s *Server, ctx context.Context, in *listed[F]) (*wire.List[I], error) {
-		return l.readPage(s, ctx, in, bind, "")
+	return func(ctx context.Context, in *listed[F]) (*wire.List[I], error) {
+		return l.readPage(ctx, in, bind, "")
 	}
 }
 
@@ -97,12 +97,12 @@ type ofUser[F any] struct {
 // userPage returns the operation that answers with a page of what a user has.
 func (l listing[F, I]) userPage() operation[ofUser[F], wire.List[I]] {
 	bind := binderOf(typeOf[F]())
-	return func(s *Server, ctx context.Context, in *ofUser[F]) (*wire.List[I], error) {
-		return l.readPage(s, ctx, &in.listed, bind, in.User)
+	return func(ctx context.Context, in *ofUser[F]) (*wire.List[I], error) {
+		return l.readPage(ctx, &in.listed, bind, in.User)
 	}
 }
 
-func (l listing[F, I]) readPage(s *Server, ctx context.Context, in *listed[F], bind binder, within string) (*wire.List[I], error) {
+func (l listing[F, I]) readPage(ctx context.Context, in *listed[F], bind binder, within string) (*wire.List[I], error) {
 	if within != "" {
 		l.name += " of " + within
 	}
@@ -119,7 +119,7 @@ func (l listing[F, I]) readPage(s *Server, ctx context.Context, in *listed[F], b
 			return nil, err
 		}
 	}
-	items, next, err := l.read(s, ctx, a)
+	items, next, err := l.read(ctx, a)
 	if err != nil {
 		return nil, err
 	}

@@ -68,7 +68,7 @@ func TestResume(t *testing.T) {
 		"not made by us":   {"e30", nil, false},
 	} {
 		of := selection[wire.PacketFilter]{caller: anonymous}
-		_, err := packets.resume(&of, tc.cursor, tc.given, bind)
+		_, err := (&Server{}).packets().resume(&of, tc.cursor, tc.given, bind)
 		if (err == nil) != tc.ok {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -29,10 +29,9 @@ const about = `Red packets (红包): a sender funds a packet that is split into 
 Operations whose tag begins with staff, and /metrics, are on the staff listener, the others on the public
 listener; /livez, /readyz and /errors are on both. Examples are valid requests with invented ids: replace the ids with your own.`
 
-// Document returns the OpenAPI 3.1 document as served at /openapi.json, generated from
-// the table of routes.
-func Document(version string) ([]byte, error) {
-	reg := newRegistry()
+// renderDocument returns the OpenAPI 3.1 document of a table of routes.
+func renderDocument(routes []*route, version string) ([]byte, error) {
+	reg := newRegistry(routes)
 	doc := &huma.OpenAPI{
 		OpenAPI: "3.1.0",
 		Info: &huma.Info{Title: "hongbao", Version: version, Description: about,
@@ -71,7 +70,7 @@ func Document(version string) ([]byte, error) {
 				"or admin."},
 		}},
 	}
-	for _, r := range routes() {
+	for _, r := range routes {
 		doc.AddOperation(r.operation(reg))
 	}
 	raw, err := json.MarshalIndent(doc, "", "  ")

@@ -26,7 +26,7 @@ import (
 //
 // Faults are reported in the order of the contract: query, body, Idempotency-Key, path. createPacket and grab are no
 // operations: they are the hot path, and an input filled by reflection would cost each of them allocations.
-type operation[In, Out any] func(s *Server, ctx context.Context, in *In) (*Out, error)
+type operation[In, Out any] func(ctx context.Context, in *In) (*Out, error)
 
 // asked is a request to staff's side.
 type asked struct{ *request }
@@ -238,7 +238,7 @@ func routeOf[In, Out any](r *route, do operation[In, Out]) *route {
 			ctx, cancel = context.WithTimeout(ctx, limit)
 		}
 		defer cancel()
-		out, err := do(q.server, ctx, &given)
+		out, err := do(ctx, &given)
 		if err != nil {
 			return answer{}, refusedWrite(err, in.missing())
 		}

@@ -65,17 +65,21 @@ func (f packetFilter) passes(s packet.Status) bool {
 }
 
 // packets is the list of the packets of the calling app.
-var packets = listing[wire.PacketFilter, wire.Packet]{"packets", "packet",
-	func(s *Server, ctx context.Context, a selection[wire.PacketFilter]) ([]wire.Packet, *position, error) {
-		return pageOfPackets(s, ctx, a, packetFilter{app: a.caller.app.ID, sender: a.filter.SenderID, status: packet.Status(a.filter.Status)},
-			s.render)
-	}}
+func (s *Server) packets() listing[wire.PacketFilter, wire.Packet] {
+	return listing[wire.PacketFilter, wire.Packet]{"packets", "packet",
+		func(ctx context.Context, a selection[wire.PacketFilter]) ([]wire.Packet, *position, error) {
+			return pageOfPackets(s, ctx, a, packetFilter{app: a.caller.app.ID, sender: a.filter.SenderID, status: packet.Status(a.filter.Status)},
+				s.render)
+		}}
+}
 
 // sentPackets is the list of the packets that a user sent.
-var sentPackets = listing[wire.UserPacketFilter, wire.Packet]{"sent packets", "packet",
-	func(s *Server, ctx context.Context, a selection[wire.UserPacketFilter]) ([]wire.Packet, *position, error) {
-		return pageOfPackets(s, ctx, a, packetFilter{app: a.caller.app.ID, sender: a.within, status: packet.Status(a.filter.Status)}, s.render)
-	}}
+func (s *Server) sentPackets() listing[wire.UserPacketFilter, wire.Packet] {
+	return listing[wire.UserPacketFilter, wire.Packet]{"sent packets", "packet",
+		func(ctx context.Context, a selection[wire.UserPacketFilter]) ([]wire.Packet, *position, error) {
+			return pageOfPackets(s, ctx, a, packetFilter{app: a.caller.app.ID, sender: a.within, status: packet.Status(a.filter.Status)}, s.render)
+		}}
+}
 
 // pageOfPackets reads a page of packets and renders them.
 func pageOfPackets[F, I any](s *Server, ctx context.Context, a selection[F], f packetFilter, render func(snapshot) (I, error)) (items []I,

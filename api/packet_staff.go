@@ -26,14 +26,16 @@ func (s *Server) renderStaffPacket(snap snapshot) (wire.StaffPacket, error) {
 }
 
 // staffPackets is the list of the packets of all apps.
-var staffPackets = listing[wire.StaffPacketFilter, wire.StaffPacket]{"packets", "packet",
-	func(s *Server, ctx context.Context, a selection[wire.StaffPacketFilter]) ([]wire.StaffPacket, *position, error) {
-		f := staffPacketFilter(a.filter)
-		if a.after.ID == "" && !f.to.IsZero() {
-			a.after.At = f.to // start for staged packets
-		}
-		return pageOfPackets(s, ctx, a, f, s.renderStaffPacket)
-	}}
+func (s *Server) staffPackets() listing[wire.StaffPacketFilter, wire.StaffPacket] {
+	return listing[wire.StaffPacketFilter, wire.StaffPacket]{"packets", "packet",
+		func(ctx context.Context, a selection[wire.StaffPacketFilter]) ([]wire.StaffPacket, *position, error) {
+			f := staffPacketFilter(a.filter)
+			if a.after.ID == "" && !f.to.IsZero() {
+				a.after.At = f.to // start for staged packets
+			}
+			return pageOfPackets(s, ctx, a, f, s.renderStaffPacket)
+		}}
+}
 
 func staffPacketFilter(f wire.StaffPacketFilter) packetFilter {
 	out := packetFilter{app: f.App, sender: f.SenderID, status: packet.Status(f.Status), from: f.CreatedFrom, to: f.CreatedTo, books: true}

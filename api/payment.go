@@ -24,38 +24,42 @@ const maxNamed = 100
 
 // payments is the resource of charges, payouts or refunds: F is the filter of its list, I an item.
 type payments[F, I any] struct {
+	server *Server
 	kind   payout.Kind
 	path   string
 	filter func(F) wire.RefundFilter
-	render func(*Server, staff.PaymentRow) I
+	render func(staff.PaymentRow) I
 }
 
-var (
-	payoutResource = payments[wire.PayoutFilter, wire.Payout]{payout.KindPayout, wire.PathPayouts,
-		func(f wire.PayoutFilter) wire.RefundFilter { return wire.RefundFilter{PayoutFilter: f} }, (*Server).renderPayout}
-	refundResource = payments[wire.RefundFilter, wire.Refund]{payout.KindRefund, wire.PathRefunds,
-		func(f wire.RefundFilter) wire.RefundFilter { return f }, (*Server).renderRefund}
-	chargeResource = payments[wire.PayoutFilter, wire.Payment]{payout.KindCharge, wire.PathCharges,
-		func(f wire.PayoutFilter) wire.RefundFilter { return wire.RefundFilter{PayoutFilter: f} }, (*Server).renderChargePayment}
+func (s *Server) payouts() payments[wire.PayoutFilter, wire.Payout] {
+	return payments[wire.PayoutFilter, wire.Payout]{s, payout.KindPayout, wire.PathPayouts,
+		func(f wire.PayoutFilter) wire.RefundFilter { return wire.RefundFilter{PayoutFilter: f} }, s.renderPayout}
+}
 
-	payouts, refunds, charges = payoutResource.list(), refundResource.list(), chargeResource.list()
-)
+func (s *Server) refunds() payments[wire.RefundFilter, wire.Refund] {
+	return payments[wire.RefundFilter, wire.Refund]{s, payout.KindRefund, wire.PathRefunds,
+		func(f wire.RefundFilter) wire.RefundFilter { return f }, s.renderRefund}
+}
+
+func (s *Server) charges() payments[wire.PayoutFilter, wire.Payment] {
+	return payments[wire.PayoutFilter, wire.Payment]{s, payout.KindCharge, wire.PathCharges,
+		func(f wire.PayoutFilter) wire.RefundFilter { return wire.RefundFilter{PayoutFilter: f} }, s.renderChargePayment}
+}
 
 // list returns the list of the resource.
 func (p payments[F, I]) list() listing[F, I] {
 	thing := kindNames[p.kind]
-	return listing[F, I]{thing + "s", thing, func(s *Server, ctx context.Context, a selection[F]) ([]I, *position, error) {
+	return listing[F, I]{thing + "s", thing, func(ctx context.Context, a selection[F]) ([]I, *position, error) {
 		f := listFilter(p.kind, p.filter(a.filter), a.now)
 		f.AfterTime, f.AfterID, f.Limit = a.after.At, a.after.ID, a.limit+1
-		rows, err := s.cfg.Store.Payments(ctx, f)
-		return cut(rows, err, a.limit, func(r staff.PaymentRow) position { return position{r.CreatedAt, r.ID} },
-			func(r staff.PaymentRow) I { return p.render(s, r) })
+		rows, err := p.server.cfg.Store.Payments(ctx, f)
+		return cut(rows, err, a.limit, func(r staff.PaymentRow) position { return position{r.CreatedAt, r.ID} }, p.render)
 	}}
 }
 
 // sum is the operation that sums what the list with the same filters returns.
-func (p payments[F, I]) sum(s *Server, ctx context.Context, in *filtered[F]) (*wire.PaymentSum, error) {
-	sum, more, err := s.cfg.Store.PaymentSum(ctx, listFilter(p.kind, p.filter(in.Filter), in.now()))
+func (p payments[F, I]) sum(ctx context.Context, in *filtered[F]) (*wire.PaymentSum, error) {
+	sum, more, err := p.server.cfg.Store.PaymentSum(ctx, listFilter(p.kind, p.filter(in.Filter), in.now()))
 	return &wire.PaymentSum{Count: sum.Count, Amount: sum.Amount, More: more}, err
 }
 
@@ -130,7 +134,7 @@ type payoutIn struct {
 func (s *Server) getPayout(ctx context.Context, in *payoutIn) (*wire.PayoutDetail, error) {
 	d, err := s.payment(ctx, in.ID)
 	if errors.Is(err, packet.ErrNotFound) {
-		return in.getUnbooked(in.ID)
+		return s.getUnbooked(ctx, in.ID)
 	}
 	if err != nil {
 		return nil, err
@@ -140,7 +144,7 @@ func (s *Server) getPayout(ctx context.Context, in *payoutIn) (*wire.PayoutDetai
 		began = payout.EventClaimConflict
 	}
 	out := &wire.PayoutDetail{Payout: s.renderPayout(d.PaymentRow)}
-	out.PaymentHistory, err = in.history(d, began, out.Workflow.ID)
+	out.PaymentHistory, err = s.history(ctx, d, began, out.Workflow.ID)
 	return out, err
 }
 
@@ -159,7 +163,7 @@ func (s *Server) getRefund(ctx context.Context, in *refundIn) (*wire.RefundDetai
 	if out.Kind == wire.RefundCancel {
 		began = payout.EventPayoutCancelled
 	}
-	if out.PaymentHistory, err = in.history(d, began, out.Workflow.ID); err != nil {
+	if out.PaymentHistory, err = s.history(ctx, d, began, out.Workflow.ID); err != nil {
 		return nil, err
 	}
 	_, err = s.cfg.Store.PreviewDecision(ctx, in.ID, payout.DecisionRequest{Kind: payout.DecisionCancel})
@@ -180,7 +184,7 @@ func (s *Server) getCharge(ctx context.Context, in *chargeIn) (*wire.ChargeDetai
 		return nil, err
 	}
 	out := &wire.ChargeDetail{Payment: s.renderChargePayment(d.PaymentRow)}
-	out.PaymentHistory, err = in.history(d, payout.EventPacketRecorded, out.Workflow.ID)
+	out.PaymentHistory, err = s.history(ctx, d, payout.EventPacketRecorded, out.Workflow.ID)
 	return out, err
 }
 
@@ -199,12 +203,12 @@ func (s *Server) payment(ctx context.Context, id string) (staff.PaymentDetail, e
 }
 
 // history returns the attempts, events and workflow of a payment. began describes its first row.
-func (r *request) history(d staff.PaymentDetail, began payout.EventCode, workflow string) (out wire.PaymentHistory, err error) {
+func (s *Server) history(ctx context.Context, d staff.PaymentDetail, began payout.EventCode, workflow string) (out wire.PaymentHistory, err error) {
 	out.Attempts = renderAttempts(d)
-	if out.Timeline, out.Temporal, err = r.timeline(d, began, workflow); err != nil {
+	if out.Timeline, out.Temporal, err = s.timeline(ctx, d, began, workflow); err != nil {
 		return out, err
 	}
-	out.Retry, err = r.previewRetry(d.ID)
+	out.Retry, err = s.previewRetry(ctx, d.ID)
 	return out, err
 }
 

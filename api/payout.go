@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"net/url"
 	"strconv"
@@ -11,9 +12,9 @@ import (
 )
 
 // previewRetry returns the effect of a retry of a payment.
-func (r *request) previewRetry(id string) (wire.RetryPreview, error) {
-	v, err := r.server.cfg.Store.PreviewDecision(r.ctx, id,
-		payout.DecisionRequest{Kind: payout.DecisionRetry, ApproveFrom: r.server.cfg.ApprovalAmount})
+func (s *Server) previewRetry(ctx context.Context, id string) (wire.RetryPreview, error) {
+	v, err := s.cfg.Store.PreviewDecision(ctx, id,
+		payout.DecisionRequest{Kind: payout.DecisionRetry, ApproveFrom: s.cfg.ApprovalAmount})
 	if err != nil && !refusedByState(err) {
 		return wire.RetryPreview{}, err
 	}

@@ -40,8 +40,8 @@ type providerIn struct {
 }
 
 // holdProvider places or releases a hold.
-func holdProvider(hold bool) operation[providerIn, stored[wire.PaymentProvider]] {
-	return func(s *Server, ctx context.Context, in *providerIn) (*stored[wire.PaymentProvider], error) {
+func (s *Server) holdProvider(hold bool) operation[providerIn, stored[wire.PaymentProvider]] {
+	return func(ctx context.Context, in *providerIn) (*stored[wire.PaymentProvider], error) {
 		if !slices.Contains(s.cfg.Providers.Names(), in.Name) {
 			return nil, packet.ErrNotFound
 		}

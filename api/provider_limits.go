@@ -89,12 +89,12 @@ func (s *Server) boundTemplate(ctx context.Context, c campaign.Campaign) error {
 	return err // nil: a repeat returns the first answer
 }
 
-func appProviderRoutes() []*route {
+func (s *Server) appProviderRoutes() []*route {
 	return []*route{
 		get(route{
 			id: "listAppProviders", path: wire.PathAppProviders, tag: "providers", summary: "List the capabilities of the payment providers",
 			about: "Returns for each provider the methods by which a sender can pay, its limits, and whether new packets use it.",
 			limit: requestTimeout, answers: ok("The providers."),
-		}, (*Server).listAppProviders),
+		}, s.listAppProviders),
 	}
 }

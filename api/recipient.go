@@ -115,7 +115,7 @@ func (s *Server) setRecipient(ctx context.Context, in *recipientIn) (*wire.Claim
 	return nil, err
 }
 
-func recipientRoutes() []*route {
+func (s *Server) recipientRoutes() []*route {
 	r := post(route{
 		id: "setRecipient", path: wire.PathPackets + "/{id}/grabs/{user_id}/recipient", tag: "claims", summary: "Change the recipient of a claim",
 		about: "Replaces the recipient of the payout: while it was not sent, and after it failed or was returned. When recipient_action is " +
@@ -124,7 +124,7 @@ func recipientRoutes() []*route {
 		problems: []wire.Code{wire.CodeClaimNotFound, wire.CodeRecipientFixed, wire.CodeRecipientIncomplete,
 			wire.CodeDecisionPending, wire.CodeHeld},
 		answers: ok("The claim."),
-	}, (*Server).setRecipient)
+	}, s.setRecipient)
 	r.method = http.MethodPut
 	return []*route{r}
 }

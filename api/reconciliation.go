@@ -81,13 +81,15 @@ func (s *Server) startReconciliation(ctx context.Context, in *reconcileIn) (*sto
 }
 
 // reconciliations is the list of reconciliations.
-var reconciliations = listing[wire.ReconciliationFilter, wire.Reconciliation]{"reconciliations", "reconciliation",
-	func(s *Server, ctx context.Context, a selection[wire.ReconciliationFilter]) ([]wire.Reconciliation, *position, error) {
-		rows, err := s.cfg.Store.Reconciliations(ctx, staff.ReconciliationFilter{Provider: a.filter.Provider, Day: payout.Day(a.filter.Date),
-			Status: staff.ReconciliationStatus(a.filter.Status), AfterTime: a.after.At, AfterID: a.after.ID, Limit: a.limit + 1})
-		return cut(rows, err, a.limit, func(k staff.Reconciliation) position { return position{k.CreatedAt, k.ID} },
-			s.renderReconciliation)
-	}}
+func (s *Server) reconciliations() listing[wire.ReconciliationFilter, wire.Reconciliation] {
+	return listing[wire.ReconciliationFilter, wire.Reconciliation]{"reconciliations", "reconciliation",
+		func(ctx context.Context, a selection[wire.ReconciliationFilter]) ([]wire.Reconciliation, *position, error) {
+			rows, err := s.cfg.Store.Reconciliations(ctx, staff.ReconciliationFilter{Provider: a.filter.Provider, Day: payout.Day(a.filter.Date),
+				Status: staff.ReconciliationStatus(a.filter.Status), AfterTime: a.after.At, AfterID: a.after.ID, Limit: a.limit + 1})
+			return cut(rows, err, a.limit, func(k staff.Reconciliation) position { return position{k.CreatedAt, k.ID} },
+				s.renderReconciliation)
+		}}
+}
 
 type reconciliationIn struct {
 	ID string `path:"id" of:"reconciliation"`

@@ -105,10 +105,10 @@ func typeOf[T any]() reflect.Type { return reflect.TypeFor[T]() }
 
 // routes returns the table. Handlers get everything from the request, so it is the same for
 // every server.
-func routes() []*route {
-	return slices.Concat(packetRoutes(), claimRoutes(), recipientRoutes(), authorizationRoutes(), userRoutes(), campaignRoutes(),
-		staffCampaignRoutes(), overviewRoutes(),
-		payoutRoutes(), refundRoutes(), chargeRoutes(), approvalRoutes(), auditRoutes(), staffPacketRoutes(), providerRoutes(),
-		appProviderRoutes(), holdRoutes(), balanceRoutes(), reconciliationRoutes(), closeRoutes(), exportRoutes(), keyRoutes(), platformRoutes(),
-		documentRoutes())
+func (s *Server) routes() []*route {
+	return slices.Concat(s.packetRoutes(), s.claimRoutes(), s.recipientRoutes(), s.authorizationRoutes(), s.userRoutes(), s.campaignRoutes(),
+		s.staffCampaignRoutes(), s.overviewRoutes(),
+		s.payoutRoutes(), s.refundRoutes(), s.chargeRoutes(), s.approvalRoutes(), s.auditRoutes(), s.staffPacketRoutes(), s.providerRoutes(),
+		s.appProviderRoutes(), s.holdRoutes(), s.balanceRoutes(), s.reconciliationRoutes(), s.closeRoutes(), s.exportRoutes(), s.keyRoutes(), s.platformRoutes(),
+		s.documentRoutes())
 }

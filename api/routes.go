@@ -21,7 +21,7 @@ var (
 		"answer; absent otherwise."}
 )
 
-func packetRoutes() []*route {
+func (s *Server) packetRoutes() []*route {
 	return []*route{
 		{
 			id: "createPacket", method: http.MethodPost, path: wire.PathPackets, listener: listenPublic, realm: realmApp, tag: "packets",
@@ -45,12 +45,12 @@ func packetRoutes() []*route {
 			id: "listPackets", path: wire.PathPackets, tag: "packets", summary: "List packets",
 			about: "Lists the packets of the app, newest first. Filters are combined with AND.",
 			limit: requestTimeout, answers: ok("A page of packets."),
-		}, packets.page()),
+		}, s.packets().page()),
 		get(route{
 			id: "getPacket", path: wire.PathPackets + "/{id}", tag: "packets", summary: "Get a packet",
 			about: "Returns the packet with its current status and counters.",
 			limit: requestTimeout, answers: ok("The current packet."),
-		}, (*Server).getPacket),
+		}, s.getPacket),
 		post(route{
 			id: "closePacket", path: wire.PathPackets + "/{id}/close", tag: "packets", summary: "Recall a packet",
 			about: "Ends the packet: no share can be grabbed any more, and the unclaimed amount is refunded to the sender. The " +
@@ -58,18 +58,18 @@ func packetRoutes() []*route {
 				"empty object.",
 			optional: true, answers: accepts("The packet is being closed; no further request is needed."),
 			problems: []wire.Code{wire.CodeNotOpenYet},
-		}, (*Server).closePacket),
+		}, s.closePacket),
 		get(route{
 			id: "getProof", path: wire.PathPackets + "/{id}/proof", tag: "packets", summary: "Prove where the money of a packet is",
 			about: "Compares the ledger with Redis (while it has the pool) and with the provider. total = paid + owed + " +
 				"remaining + refunding + refunded holds at every moment. in_flight is what running steps explain; anything else " +
 				"is listed as a difference.",
 			limit: requestTimeout, answers: ok("The proof."),
-		}, (*Server).getProof),
+		}, s.getProof),
 	}
 }
 
-func claimRoutes() []*route {
+func (s *Server) claimRoutes() []*route {
 	return []*route{
 		{
 			id: "grab", method: http.MethodPost, path: wire.PathPackets + "/{id}/grabs", listener: listenPublic, realm: realmApp, tag: "claims",
@@ -92,14 +92,14 @@ func claimRoutes() []*route {
 			id: "listGrabs", path: wire.PathPackets + "/{id}/grabs", tag: "claims", summary: "List the claims of a packet",
 			about: "Newest first. best_luck is true on exactly one claim once the packet is sold out or closed.",
 			limit: requestTimeout, answers: ok("A page of claims."),
-		}, (*Server).listGrabs),
+		}, s.listGrabs),
 		get(route{
 			id: "getGrab", path: wire.PathPackets + "/{id}/grabs/{user_id}", tag: "claims", summary: "Get the claim of a user",
 			about: "Returns the claim of one user in one packet, in every state of the packet. While the recipient has to confirm, " +
 				"confirm has what their app needs; no other answer has it.",
 			limit: requestTimeout, problems: []wire.Code{wire.CodeClaimNotFound},
 			answers: ok("The claim."),
-		}, (*Server).getGrab),
+		}, s.getGrab),
 		post(route{
 			id: "confirmAgain", path: wire.PathPackets + "/{id}/grabs/{user_id}/confirm", tag: "claims", summary: "Let the recipient confirm again",
 			about: "Sends a payout again whose recipient did not confirm in time, so that they can: recipient_action is confirm and the " +
@@ -107,31 +107,31 @@ func claimRoutes() []*route {
 				"changes, so the request can be repeated. The body is optional: omit it or send an empty object.",
 			optional: true, problems: []wire.Code{wire.CodeClaimNotFound, wire.CodeNotRetryable, wire.CodeDecisionPending, wire.CodeHeld},
 			answers: ok("The claim."),
-		}, (*Server).confirmAgain),
+		}, s.confirmAgain),
 	}
 }
 
-func userRoutes() []*route {
+func (s *Server) userRoutes() []*route {
 	const path, tag = wire.PathUsers + "/{user_id}", "users"
 	return []*route{
 		get(route{
 			id: "listUserClaims", path: path + "/claims", tag: tag, summary: "List the claims of a user",
 			about:   "Newest first, from all packets of the app. A claim is listed as soon as it is won.",
 			answers: ok("A page of claims."),
-		}, userClaims.userPage()),
+		}, s.userClaims().userPage()),
 		get(route{
 			id: "listUserPackets", path: path + "/packets", tag: tag, summary: "List the packets that a user sent",
 			about: "Newest first.", limit: requestTimeout, answers: ok("A page of packets."),
-		}, sentPackets.userPage()),
+		}, s.sentPackets().userPage()),
 		get(route{
 			id: "getUserSummary", path: path + "/summary", tag: tag, summary: "Summarize the year of a user",
 			about: "Counts and sums what a user sent and received in the packets of the app in one year.",
 			limit: requestTimeout, answers: ok("The summary."),
-		}, (*Server).getSummary),
+		}, s.getSummary),
 	}
 }
 
-func overviewRoutes() []*route {
+func (s *Server) overviewRoutes() []*route {
 	const tag = "staff overview"
 	return []*route{
 		get(route{
@@ -139,24 +139,24 @@ func overviewRoutes() []*route {
 			about: "Returns the ledger over all packets, unfinished payments by kind and status, open breaks, and decisions " +
 				"that wait for a second person.",
 			limit: listTimeout, answers: ok("The overview."),
-		}, (*Server).getOverview),
+		}, s.getOverview),
 		get(route{
 			id: "getActivity", path: wire.PathActivity, tag: tag, summary: "Get grabs and payouts per minute",
 			about: "Counts what was recorded in each of the last 60 minutes, by MySQL's clock. A worker records a grab right " +
 				"after it was won.",
 			limit: listTimeout, answers: ok("The last hour."),
-		}, (*Server).getActivity),
+		}, s.getActivity),
 		get(route{
 			id: "getHealth", path: wire.PathHealth, tag: tag, summary: "Get the health of every part",
 			about: "Applies the limits of /readyz, the metrics and `hongbao doctor` and returns one status per part. It answers " +
 				"also while MySQL, Redis or Temporal is unavailable; figures are up to five seconds old. The audit chain is " +
 				"verified in steps, completely about once an hour.",
 			limit: requestTimeout, answers: ok("Each part."),
-		}, (*Server).getHealth),
+		}, s.getHealth),
 	}
 }
 
-func platformRoutes() []*route {
+func (s *Server) platformRoutes() []*route {
 	return []*route{
 		{
 			id: "receiveNotification", method: http.MethodPost, path: "/v1/provider-notifications/{name}", listener: listenPublic,
@@ -203,7 +203,7 @@ func platformRoutes() []*route {
 }
 
 // documentRoutes returns the routes of this document, its page and the error pages.
-func documentRoutes() []*route {
+func (s *Server) documentRoutes() []*route {
 	html := "text/html; charset=utf-8"
 	return []*route{
 		{

@@ -5,14 +5,14 @@ import (
 	"hongbao/wire"
 )
 
-func campaignRoutes() []*route {
+func (s *Server) campaignRoutes() []*route {
 	const path, tag = wire.PathCampaigns, "campaigns"
 	change := func(name, verb, summary, about string, to campaign.Status, problems ...wire.Code) *route {
 		return post(route{
 			id: name, path: path + "/{id}/" + verb, tag: tag, summary: summary,
 			about:    about + " The request can be repeated. The body is optional: omit it or send an empty object.",
 			optional: true, answers: ok("The campaign after the change."), problems: problems,
-		}, setCampaign(to))
+		}, s.setCampaign(to))
 	}
 	return []*route{
 		post(route{
@@ -23,21 +23,21 @@ func campaignRoutes() []*route {
 				"created in time is created late, unless it would have expired.",
 			body: wire.CreateCampaign{}, maxBody: createBodyLimit, answers: made("The campaign; it is active."),
 			problems: []wire.Code{wire.CodeManyCampaigns},
-		}, (*Server).createCampaign),
+		}, s.createCampaign),
 		get(route{
 			id: "listCampaigns", path: path, tag: tag, summary: "List campaigns",
 			about: "Newest first.", answers: ok("A page of campaigns."),
-		}, campaigns.page()),
+		}, s.campaigns().page()),
 		get(route{
 			id: "getCampaign", path: path + "/{id}", tag: tag, summary: "Get a campaign",
 			about:   "Returns the campaign with its current status and its next opening time.",
 			answers: ok("The current campaign."),
-		}, (*Server).getCampaign),
+		}, s.getCampaign),
 		get(route{
 			id: "listCampaignDays", path: path + "/{id}/days", tag: tag, summary: "List the days of a campaign",
 			about:   "Returns what happened on each day. Newest first.",
 			answers: ok("A page of days."),
-		}, (*Server).listCampaignDays),
+		}, s.listCampaignDays),
 		change("pauseCampaign", "pause", "Pause a campaign", "Creates no more packets until it is resumed. A packet that is being created "+
 			"is completed.",
 			campaign.StatusPaused, wire.CodeCampaignEnded),
@@ -50,29 +50,29 @@ func campaignRoutes() []*route {
 }
 
 // staffCampaignRoutes are for operations too: like a hold, what they write stops something.
-func staffCampaignRoutes() []*route {
+func (s *Server) staffCampaignRoutes() []*route {
 	const path, tag = wire.PathStaffCampaigns, "staff campaigns"
 	stop := func(name, verb, summary, about string, to campaign.Status, problems ...wire.Code) *route {
 		return post(route{
 			id: name, path: path + "/{id}/" + verb, roles: holders, tag: tag, summary: summary,
 			about:   about + " A campaign in that status already does not change; this is audited too.",
 			answers: ok("The campaign after the change."), problems: problems,
-		}, stopCampaign(to))
+		}, s.stopCampaign(to))
 	}
 	return []*route{
 		get(route{
 			id: "listStaffCampaigns", path: path, tag: tag, summary: "List the campaigns of all apps",
 			about: "Newest first. Filters are combined with AND.", answers: ok("A page of campaigns."),
-		}, staffCampaigns.page()),
+		}, s.staffCampaigns().page()),
 		get(route{
 			id: "getStaffCampaign", path: path + "/{id}", tag: tag, summary: "Get a campaign of any app",
 			about:   "Returns the campaign with its current status and its app.",
 			answers: ok("The current campaign."),
-		}, (*Server).getStaffCampaign),
+		}, s.getStaffCampaign),
 		get(route{
 			id: "listStaffCampaignDays", path: path + "/{id}/days", tag: tag, summary: "List the days of a campaign of any app",
 			about: "Returns the same as for the app.", answers: ok("A page of days."),
-		}, (*Server).listCampaignDays),
+		}, s.listCampaignDays),
 		stop("pauseStaffCampaign", "pause", "Pause a campaign of any app", "Creates no more packets until its app resumes it. A packet that "+
 			"is being created is completed.", campaign.StatusPaused, wire.CodeCampaignEnded),
 		stop("endStaffCampaign", "end", "End a campaign of any app", "Creates no more packets. A packet that is being created is completed; "+

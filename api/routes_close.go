@@ -9,7 +9,7 @@ import (
 	"hongbao/wire"
 )
 
-func closeRoutes() []*route {
+func (s *Server) closeRoutes() []*route {
 	const tag = "staff ledger"
 	return []*route{
 		get(route{
@@ -17,19 +17,19 @@ func closeRoutes() []*route {
 			about: "Returns every account, in total and by app. Balances of a moment more than five minutes ago do not change: " +
 				"the ledger is append-only.",
 			limit: listTimeout, answers: ok("The balances."),
-		}, (*Server).getBalances),
+		}, s.getBalances),
 		get(route{
 			id: "listCloses", path: wire.PathCloses, tag: tag, summary: "List the day-end closes",
 			about: "Newest first, from today back to the day of the first transfer in the ledger.",
 			limit: listTimeout, answers: ok("A page of days."),
-		}, closes.page()),
+		}, s.closes().page()),
 		get(route{
 			id: "getClose", path: wire.PathCloses + "/{date}", tag: tag, summary: "Get the day-end close of a day",
 			about: "Returns balances and movements beside the provider's statement. A day is a day of the statement, in the " +
 				"provider's time zone; a ledger entry belongs to the day on which it was posted. The close is final once the day " +
 				"is over, its statement was read and no break of it is open. A final close does not change.",
 			limit: listTimeout, answers: ok("The close."),
-		}, (*Server).getClose),
+		}, s.getClose),
 		get(route{
 			id: "exportClose", path: wire.PathExports + "/close.csv", tag: "staff exports",
 			summary: "Export the day-end close of a day as CSV",
@@ -41,7 +41,7 @@ func closeRoutes() []*route {
 				"cells that do not apply are empty. Text that a spreadsheet could read as a formula or a value is prefixed with an apostrophe, as " +
 				"in the export of payouts.",
 			limit: listTimeout, answers: csvAnswer(), problems: []wire.Code{wire.CodeNotFound},
-		}, (*Server).exportClose),
+		}, s.exportClose),
 	}
 }
 

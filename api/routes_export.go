@@ -24,19 +24,19 @@ func exportRoute[F, I any](l listing[F, I], id, of string, columns fileColumns, 
 		summary: "Export " + l.name + " as CSV", about: exportAbout(of, columns.names), answers: csvAnswer()}, l.file(columns))
 }
 
-func exportRoutes() []*route {
+func (s *Server) exportRoutes() []*route {
 	const amount = "amount is in whole fen, amount_yuan in yuan, "
 	return []*route{
-		exportRoute(payouts, "exportPayouts", amount, payoutColumns),
-		exportRoute(refunds, "exportRefunds", amount, refundColumns),
-		exportRoute(charges, "exportCharges", amount, chargeColumns),
-		exportRoute(staffPackets, "exportPackets", "amounts are in whole fen, columns that end in _yuan are in yuan, metadata is JSON, ",
+		exportRoute(s.payouts().list(), "exportPayouts", amount, payoutColumns),
+		exportRoute(s.refunds().list(), "exportRefunds", amount, refundColumns),
+		exportRoute(s.charges().list(), "exportCharges", amount, chargeColumns),
+		exportRoute(s.staffPackets(), "exportPackets", "amounts are in whole fen, columns that end in _yuan are in yuan, metadata is JSON, ",
 			packetColumns),
-		exportRoute(approvals, "exportApprovals", "user_id, amount (in whole fen), amount_yuan and payment_status are those of the payout "+
+		exportRoute(s.approvals(), "exportApprovals", "user_id, amount (in whole fen), amount_yuan and payment_status are those of the payout "+
 			"or refund in payment_id, ", approvalColumns),
-		exportRoute(breaks, "exportBreaks", "amounts are in whole fen, columns that end in _yuan are in yuan, ", breakFileColumns),
-		exportRoute(appBalanceEntries, "exportBalanceMovements", "amounts are in whole fen, columns that end in _yuan are in yuan, ",
+		exportRoute(s.breaks(), "exportBreaks", "amounts are in whole fen, columns that end in _yuan are in yuan, ", breakFileColumns),
+		exportRoute(s.appBalanceEntries(), "exportBalanceMovements", "amounts are in whole fen, columns that end in _yuan are in yuan, ",
 			balanceEntryColumns),
-		exportRoute(audits, "exportAudit", "before and after are JSON, ", auditColumns, auditReaders...),
+		exportRoute(s.audits(), "exportAudit", "before and after are JSON, ", auditColumns, auditReaders...),
 	}
 }

@@ -8,7 +8,7 @@ import (
 // holders place and release holds.
 var holders = []access.Role{access.RoleOps, access.RoleFinance}
 
-func holdRoutes() []*route {
+func (s *Server) holdRoutes() []*route {
 	const tag = "staff holds"
 	return []*route{
 		get(route{
@@ -16,18 +16,18 @@ func holdRoutes() []*route {
 			about: "A hold stops sends, closings and decisions of a provider, a packet or a payment until it is released. Newest first. " +
 				"Filters are combined with AND. While MySQL is restored and not recovered, everything is held without an item here.",
 			answers: ok("A page of holds."),
-		}, holds.page()),
+		}, s.holds().page()),
 		get(route{
 			id: "getHold", path: wire.PathHolds + "/{id}", tag: tag, summary: "Get a hold",
 			about:   "Returns a hold and the money that may move when it is released.",
 			answers: ok("The hold."),
-		}, (*Server).getHold),
+		}, s.getHold),
 		post(route{
 			id: "placeHold", path: wire.PathHolds, roles: holders, tag: tag, summary: "Place a hold",
 			about: "Stops what begins after its commit; a send that was noted before may still leave for 5 seconds. Claims are recorded and " +
 				"queries continue under every hold. An active hold of staff on the same name keeps its author and reason.",
 			answers: ok("The hold."),
-		}, (*Server).placeHold),
+		}, s.placeHold),
 		post(route{
 			id: "releaseHold", path: wire.PathHolds + "/{id}/release", roles: holders, tag: tag, summary: "Release a hold",
 			about: "A hold of a packet or payment whose release lets money go needs two persons of finance: the first request is answered " +
@@ -36,7 +36,7 @@ func holdRoutes() []*route {
 				"others stay. A released hold stays as it is.",
 			answers:  append(ok("The hold is released."), accepts("A second person has to release it too.")...),
 			problems: []wire.Code{wire.CodeDecisionChanged, wire.CodeRecoveryRequired},
-		}, (*Server).releaseHold),
+		}, s.releaseHold),
 		post(route{
 			id: "releaseHolds", path: wire.PathHolds + "/release", roles: finance, tag: tag, summary: "Release many holds",
 			about: "Releases the active holds of packets and payments that match, at most 200, newest first, each as the release of one " +
@@ -46,6 +46,6 @@ func holdRoutes() []*route {
 				"about a hold once.",
 			maxBody: 2 * bodyLimit, answers: ok("The result for each hold; of a dry run, what would be done."),
 			problems: []wire.Code{wire.CodeRequestInProgress},
-		}, (*Server).releaseHolds),
+		}, s.releaseHolds),
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"hongbao/wire"
 )
 
-func staffPacketRoutes() []*route {
+func (s *Server) staffPacketRoutes() []*route {
 	const path, tag = wire.PathStaffPackets, "staff packets"
 	return []*route{
 		get(route{
@@ -12,29 +12,29 @@ func staffPacketRoutes() []*route {
 			about: "Newest first. Filters are combined with AND. While a lane of the pool is closed, its packets are listed as " +
 				"stored in MySQL.",
 			limit: requestTimeout, answers: ok("A page of packets."),
-		}, staffPackets.page()),
+		}, s.staffPackets().page()),
 		get(route{
 			id: "sumStaffPackets", path: path + "/sum", tag: tag, summary: "Count and sum the packets of all apps",
 			about: "Covers the packets that the list returns for the same filters, as stored in MySQL, up to 10,000 of each " +
 				"stored status. A packet that is being created may be missing. Packets that are scheduled, open, sold_out or " +
 				"closing are read one by one, mostly from Redis, for at most two seconds.",
 			limit: listTimeout, answers: ok("Count and sum."),
-		}, (*Server).sumStaffPackets),
+		}, s.sumStaffPackets),
 		get(route{
 			id: "getStaffPacket", path: path + "/{id}", tag: tag, summary: "Get a packet of any app with its payments",
 			about: "Returns the packet, its charge, its payouts by status, its refunds and its breaks.",
 			limit: listTimeout, answers: ok("The current packet."),
-		}, (*Server).getStaffPacket),
+		}, s.getStaffPacket),
 		get(route{
 			id: "listStaffGrabs", path: path + "/{id}/grabs", tag: tag, summary: "List the claims of a packet of any app",
 			about: "Returns the same as for the app.",
 			limit: requestTimeout, answers: ok("A page of claims."),
-		}, (*Server).listGrabs),
+		}, s.listGrabs),
 		get(route{
 			id: "getStaffProof", path: path + "/{id}/proof", tag: tag, summary: "Prove where the money of a packet of any app is",
 			about: "Returns the same as for the app.",
 			limit: requestTimeout, answers: ok("The proof."),
-		}, (*Server).getProof),
+		}, s.getProof),
 		// Operations may recall too: like a hold it stops something, and money moves only back
 		// to the sender, as it does when the packet expires.
 		post(route{
@@ -44,6 +44,6 @@ func staffPacketRoutes() []*route {
 				"written before the packet is ended: after a 503, repeat the request with the same key.",
 			answers:  accepts("The packet is being closed; no further request is needed."),
 			problems: []wire.Code{wire.CodeNotOpenYet, wire.CodeNotRetryable},
-		}, (*Server).recallStaffPacket),
+		}, s.recallStaffPacket),
 	}
 }

@@ -4,14 +4,14 @@ import (
 	"hongbao/wire"
 )
 
-func reconciliationRoutes() []*route {
+func (s *Server) reconciliationRoutes() []*route {
 	const tag = "staff reconciliation"
 	return []*route{
 		get(route{
 			id: "listReconciliations", path: wire.PathReconciliations, tag: tag, summary: "List reconciliations",
 			about:   "Newest first. Filters are combined with AND.",
 			answers: ok("A page of reconciliations."),
-		}, reconciliations.page()),
+		}, s.reconciliations().page()),
 		post(route{
 			id: "startReconciliation", path: wire.PathReconciliations, roles: finance, tag: tag,
 			summary: "Compare a day of the provider's statement with our records",
@@ -21,29 +21,29 @@ func reconciliationRoutes() []*route {
 				"provisional, and movements of the last minute count as in flight. The body is optional: by default it is today, " +
 				"the only provider, no reason.",
 			optional: true, answers: accepts("The reconciliation is requested."),
-		}, (*Server).startReconciliation),
+		}, s.startReconciliation),
 		get(route{
 			id: "getReconciliation", path: wire.PathReconciliations + "/{id}", tag: tag, summary: "Get a reconciliation",
 			about:   "`GET /v1/staff/breaks?reconciliation_id=` lists its breaks.",
 			answers: ok("The reconciliation."),
-		}, (*Server).getReconciliation),
+		}, s.getReconciliation),
 		get(route{
 			id: "listBreaks", path: wire.PathBreaks, tag: tag, summary: "List breaks",
 			about:   "A break is a difference that staff has to look into. Newest first. Filters are combined with AND.",
 			answers: ok("A page of breaks."),
-		}, breaks.page()),
+		}, s.breaks().page()),
 		get(route{
 			id: "countBreaks", path: wire.PathBreaks + "/count", tag: tag, summary: "Count breaks",
 			about: "Counts the breaks that the list returns for the same filters, up to 10,000.",
 			limit: listTimeout, answers: ok("The count."),
-		}, (*Server).countBreaks),
+		}, s.countBreaks),
 		get(route{
 			id: "sumBreaks", path: wire.PathBreaks + "/sum", tag: tag, summary: "Count and sum breaks",
 			about: "Covers the breaks that the list returns for the same filters, up to 10,000. A break counts with its amount, " +
 				"without one with its payment_amount. The sum is not what is missing or surplus: a payment with several breaks " +
 				"counts in each. Breaks without any amount, such as grabs that Redis lost, are counted in without_amount.",
 			limit: listTimeout, answers: ok("Count and sum."),
-		}, (*Server).sumBreaks),
+		}, s.sumBreaks),
 		post(route{
 			id: "resolveBreak", path: wire.PathBreaks + "/{id}/resolve", roles: finance, tag: tag, summary: "Resolve a break",
 			about: "Records that the break was dealt with. Without an outcome it moves no money. A break that is resolved keeps its first " +
@@ -55,6 +55,6 @@ func reconciliationRoutes() []*route {
 				"mark-paid records a payment by other means.",
 			answers:  append(ok("The break."), reply{status: 202, about: "The outcome waits for a second person.", body: wire.DecidedBreak{}}),
 			problems: []wire.Code{wire.CodeNotRetryable, wire.CodeDecisionPending, wire.CodeHeld},
-		}, (*Server).resolveBreak),
+		}, s.resolveBreak),
 	}
 }

@@ -150,10 +150,10 @@ func (c contract) Schema(t reflect.Type, allowRef bool, hint string) *huma.Schem
 
 // newRegistry returns a registry of the schemas of all bodies. huma makes the objects; their members are made again by
 // contract.
-func newRegistry() huma.Registry {
+func newRegistry(routes []*route) huma.Registry {
 	reg := huma.NewMapRegistry("#/components/schemas/", schemaName)
 	reg.Schema(typeOf[wire.Problem](), true, "")
-	for _, r := range routes() {
+	for _, r := range routes {
 		if r.body != nil {
 			reg.Schema(reflect.TypeOf(r.body), true, "")
 		}

@@ -29,12 +29,14 @@ func renderTicketKey(k access.TicketKeyRecord) wire.TicketKey {
 }
 
 // ticketKeys is the list of ticket keys.
-var ticketKeys = listing[wire.TicketKeyFilter, wire.TicketKey]{"ticket keys", "ticket key",
-	func(s *Server, ctx context.Context, a selection[wire.TicketKeyFilter]) ([]wire.TicketKey, *position, error) {
-		rows, err := s.cfg.Store.TicketKeys(ctx, access.KeyFilter{AppID: a.filter.AppID, AfterTime: a.after.At, AfterID: a.after.ID,
-			Limit: a.limit + 1})
-		return cut(rows, err, a.limit, func(k access.TicketKeyRecord) position { return position{k.CreatedAt, k.ID} }, renderTicketKey)
-	}}
+func (s *Server) ticketKeys() listing[wire.TicketKeyFilter, wire.TicketKey] {
+	return listing[wire.TicketKeyFilter, wire.TicketKey]{"ticket keys", "ticket key",
+		func(ctx context.Context, a selection[wire.TicketKeyFilter]) ([]wire.TicketKey, *position, error) {
+			rows, err := s.cfg.Store.TicketKeys(ctx, access.KeyFilter{AppID: a.filter.AppID, AfterTime: a.after.At, AfterID: a.after.ID,
+				Limit: a.limit + 1})
+			return cut(rows, err, a.limit, func(k access.TicketKeyRecord) position { return position{k.CreatedAt, k.ID} }, renderTicketKey)
+		}}
+}
 
 // checkTicketKey never repeats the text in its fault: it may be a private key sent by mistake.
 func checkTicketKey(s string) *fault {

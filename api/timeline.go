@@ -29,15 +29,15 @@ const temporalTimeout = 700 * time.Millisecond
 
 // timeline returns the events of a payment from every source, oldest first, and its runs. began
 // describes the first row of the payment.
-func (r *request) timeline(d staff.PaymentDetail, began payout.EventCode, workflowID string) ([]wire.TimelineEntry, wire.TemporalRuns,
+func (s *Server) timeline(ctx context.Context, d staff.PaymentDetail, began payout.EventCode, workflowID string) ([]wire.TimelineEntry, wire.TemporalRuns,
 	error) {
-	ctx, cancel := context.WithTimeout(r.ctx, readTimeout)
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	recorded, err := r.server.cfg.Store.Timeline(ctx, d)
+	recorded, err := s.cfg.Store.Timeline(ctx, d)
 	if err != nil {
 		return nil, wire.TemporalRuns{}, err
 	}
-	runs := r.runsOf(workflowID)
+	runs := s.runsOf(ctx, workflowID)
 	out := append(redisEntries(d.Kind, recorded), runEntries(runs)...)
 	out = append(out, storedEntries(d, began)...)
 	for _, n := range recorded.Notifications {
@@ -96,16 +96,16 @@ func storedEntries(d staff.PaymentDetail, began payout.EventCode) []wire.Timelin
 }
 
 // runsOf queries Temporal for the runs of a workflow, for temporalTimeout at most.
-func (r *request) runsOf(workflowID string) wire.TemporalRuns {
+func (s *Server) runsOf(ctx context.Context, workflowID string) wire.TemporalRuns {
 	out := wire.TemporalRuns{State: temporalAway, Runs: []wire.TemporalRun{}, Pending: []wire.PendingStep{}}
-	if r.server.cfg.Runs == nil {
+	if s.cfg.Runs == nil {
 		return out
 	}
-	ctx, cancel := context.WithTimeout(r.ctx, temporalTimeout)
+	ctx, cancel := context.WithTimeout(ctx, temporalTimeout)
 	defer cancel()
-	found, err := r.server.cfg.Runs(ctx, workflowID)
+	found, err := s.cfg.Runs(ctx, workflowID)
 	if err != nil {
-		slog.WarnContext(r.ctx, "Temporal runs could not be read", slog.String("workflow_id", workflowID), slog.Any("error", err))
+		slog.WarnContext(ctx, "Temporal runs could not be read", slog.String("workflow_id", workflowID), slog.Any("error", err))
 		return out
 	}
 	if out.State = temporalKnown; !found.Known {

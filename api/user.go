@@ -15,16 +15,18 @@ import (
 )
 
 // userClaims is the list of the claims of a user.
-var userClaims = listing[struct{}, wire.UserClaim]{"claims", "packet",
-	func(s *Server, ctx context.Context, a selection[struct{}]) ([]wire.UserClaim, *position, error) {
-		items, err := s.userClaims(ctx, a.caller.app.ID, a.within, a.after.cursor(), a.limit+1)
-		return cut(items, err, a.limit, func(c wire.UserClaim) position { return position{c.ClaimedAt.Time, c.PacketID} },
-			func(c wire.UserClaim) wire.UserClaim { return c })
-	}}
+func (s *Server) userClaims() listing[struct{}, wire.UserClaim] {
+	return listing[struct{}, wire.UserClaim]{"claims", "packet",
+		func(ctx context.Context, a selection[struct{}]) ([]wire.UserClaim, *position, error) {
+			items, err := s.claimsOfUser(ctx, a.caller.app.ID, a.within, a.after.cursor(), a.limit+1)
+			return cut(items, err, a.limit, func(c wire.UserClaim) position { return position{c.ClaimedAt.Time, c.PacketID} },
+				func(c wire.UserClaim) wire.UserClaim { return c })
+		}}
+}
 
 // userClaims merges claims of MySQL with those that only Redis has. Redis is read first: what is
 // recorded or retired during the read is in MySQL. The position of a claim is the same in both.
-func (s *Server) userClaims(ctx context.Context, app, user string, after packet.Cursor, limit int) ([]wire.UserClaim, error) {
+func (s *Server) claimsOfUser(ctx context.Context, app, user string, after packet.Cursor, limit int) ([]wire.UserClaim, error) {
 	fresh, err := s.unrecorded(ctx, app, user, after, limit)
 	if err != nil {
 		return nil, err
