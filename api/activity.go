@@ -7,7 +7,7 @@ import (
 	"hongbao/wire"
 )
 
-func (s *Server) getActivity(ctx context.Context, _ *struct{}) (*wire.Activity, error) {
+func (s *API) getActivity(ctx context.Context, _ *struct{}) (*wire.Activity, error) {
 	minutes, err := s.cfg.Store.Activity(ctx)
 	out := &wire.Activity{Minutes: make([]wire.ActiveMinute, len(minutes))}
 	for i, m := range minutes {

@@ -101,7 +101,7 @@ func ErrorDocument() string {
 }
 
 // getErrorPage renders the page that the `type` of an error refers to.
-func getErrorPage(r *request) (answer, error) {
+func getErrorPage(r *Request) (answer, error) {
 	code := wire.Code(r.c.Params("code"))
 	text, ok := advice[code]
 	if !ok {

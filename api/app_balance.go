@@ -2,8 +2,6 @@ package api
 
 import (
 	"context"
-	"errors"
-	"net/http"
 	"strconv"
 
 	"hongbao/internal/access"
@@ -13,33 +11,12 @@ import (
 	"hongbao/wire"
 )
 
-// AppBalances reads the balances of apps from MySQL and records their credits and debits.
-type AppBalances interface {
-	AppBalances(ctx context.Context, app string) ([]payout.AppBalance, error)
-	BalanceEntries(ctx context.Context, f staff.BalanceFilter) ([]staff.BalanceEntry, error)
-	MoveBalance(ctx context.Context, w staff.Write, m staff.BalanceMovement, evidence string, render staff.DecisionAnswer) (staff.Answer,
-		error)
-}
-
 func renderBalance(b payout.AppBalance) wire.Balance {
 	return wire.Balance{Available: b.Available, Reserved: b.Reserved, Currency: b.Currency}
 }
 
-// getBalance returns the balance of the calling app.
-func (s *Server) getBalance(ctx context.Context, in *asked) (*wire.Balance, error) {
-	found, err := s.cfg.Store.AppBalances(ctx, in.caller.app.ID)
-	if err != nil {
-		return nil, err
-	}
-	out := wire.Balance{Currency: packet.CurrencyCNY}
-	if len(found) > 0 {
-		out = renderBalance(found[0])
-	}
-	return &out, nil
-}
-
 // renderAppBalances returns the balance of every app.
-func (s *Server) renderAppBalances(ctx context.Context) ([]wire.AppBalance, error) {
+func (s *API) renderAppBalances(ctx context.Context) ([]wire.AppBalance, error) {
 	found, err := s.cfg.Store.AppBalances(ctx, "")
 	out := make([]wire.AppBalance, len(found))
 	for i, b := range found {
@@ -48,23 +25,15 @@ func (s *Server) renderAppBalances(ctx context.Context) ([]wire.AppBalance, erro
 	return out, err
 }
 
-// ownBalanceEntries is the history of the calling app's balance.
-func (s *Server) ownBalanceEntries() listing[wire.BalanceFilter, wire.BalanceEntry] {
-	return listing[wire.BalanceFilter, wire.BalanceEntry]{"balance-movements", "balance entry",
-		func(ctx context.Context, a selection[wire.BalanceFilter]) ([]wire.BalanceEntry, *position, error) {
-			return s.balanceEntries(ctx, a.caller.app.ID, a.filter.Kind, a.after, a.limit)
-		}}
-}
-
 // appBalanceEntries is the history of an app's balance, for staff.
-func (s *Server) appBalanceEntries() listing[wire.AppBalanceFilter, wire.BalanceEntry] {
+func (s *API) appBalanceEntries() listing[wire.AppBalanceFilter, wire.BalanceEntry] {
 	return listing[wire.AppBalanceFilter, wire.BalanceEntry]{"balance-movements", "balance entry",
 		func(ctx context.Context, a selection[wire.AppBalanceFilter]) ([]wire.BalanceEntry, *position, error) {
 			return s.balanceEntries(ctx, a.filter.App, a.filter.Kind, a.after, a.limit)
 		}}
 }
 
-func (s *Server) balanceEntries(ctx context.Context, app, kind string, after position, limit int) ([]wire.BalanceEntry, *position, error) {
+func (s *API) balanceEntries(ctx context.Context, app, kind string, after position, limit int) ([]wire.BalanceEntry, *position, error) {
 	rows, err := s.cfg.Store.BalanceEntries(ctx, staff.BalanceFilter{App: app, Kind: payout.TransferKind(kind),
 		AfterID: numberOf("", after.ID), Limit: limit + 1})
 	return cut(rows, err, limit, func(e staff.BalanceEntry) position { return position{e.At, strconv.FormatInt(e.ID, 10)} },
@@ -77,34 +46,34 @@ func renderBalanceEntry(e staff.BalanceEntry) wire.BalanceEntry {
 }
 
 type moveBalanceIn struct {
-	write
+	Change
 	App  string           `path:"app" of:"app"`
 	Body wire.MoveBalance `in:"body"`
 }
 
-func (in *moveBalanceIn) check(o *object) {
+func (in *moveBalanceIn) Check(o *object) {
 	if in.Body.Reference == "" && !o.faulty("reference") {
 		in.Body.Reference = in.Body.Evidence // the same request as with the member
 	}
 }
 
 // moveBalance returns the operation that asks for a credit or debit.
-func (s *Server) moveBalance(kind payout.TransferKind) operation[moveBalanceIn, stored[wire.DecidedMovement]] {
+func (s *API) moveBalance(kind payout.TransferKind) operation[moveBalanceIn, stored[wire.DecidedMovement]] {
 	return func(ctx context.Context, in *moveBalanceIn) (*stored[wire.DecidedMovement], error) {
 		m := staff.BalanceMovement{App: in.App, Kind: kind, Amount: in.Body.Amount, Reference: in.Body.Reference}
-		return storedAs[wire.DecidedMovement](s.cfg.Store.MoveBalance(ctx, in.Write, m, in.Body.Evidence, renderMoved(in.request)))
+		return storedAs[wire.DecidedMovement](s.cfg.Store.MoveBalance(ctx, in.Write, m, in.Body.Evidence, renderMoved(in.Request)))
 	}
 }
 
 // renderMoved returns the answer that is stored with the decision about a movement.
-func renderMoved(r *request) staff.DecisionAnswer {
+func renderMoved(r *Request) staff.DecisionAnswer {
 	return func(d *staff.Decision, _ staff.PaymentRow, refused error) (int, []byte) {
 		if refused != nil {
 			return renderRefusedDecision(r, refused)
 		}
 		out := wire.DecidedMovement{Movement: *renderMovement(d.Movement)}
 		out.Decision, out.Approval = renderDecided(*d)
-		return accepted(out)
+		return accept(out)
 	}
 }
 
@@ -117,37 +86,16 @@ func renderMovement(m *staff.BalanceMovement) *wire.BalanceMovement {
 		Reference: m.Reference, Available: m.Available}
 }
 
-// refusedMovement is the refusal of a credit or debit by the state; nil: it was refused otherwise.
-func refusedMovement(refused error) *refusal {
-	switch {
-	case errors.Is(refused, payout.ErrInsufficientBalance):
-		return &refusal{code: wire.CodeInsufficientBalance, status: http.StatusConflict,
-			detail: "The app's available balance is smaller than the debit. Nothing has moved."}
-	case errors.Is(refused, payout.ErrReferenceUsed):
-		return refuse(wire.CodeReferenceUsed)
-	}
-	return nil
-}
-
-func (s *Server) balanceRoutes() []*route {
+func (s *API) balanceRoutes() []*route {
 	const tag = "staff balances"
 	move := func(kind payout.TransferKind, summary, about string, problems ...wire.Code) *route {
 		return post(route{
 			id: string(kind) + "Balance", path: wire.PathBalances + "/{app}/" + string(kind), roles: []access.Role{access.RoleFinance},
 			tag: tag, summary: summary, about: about + " A second person has to approve: until then nothing has moved.",
-			answers: accepts("The decision waits for a second person."), problems: append(problems, wire.CodeReferenceUsed),
+			answers: accepted("The decision waits for a second person."), problems: append(problems, wire.CodeReferenceUsed),
 		}, s.moveBalance(kind))
 	}
 	return []*route{
-		get(route{
-			id: "getBalance", path: wire.PathBalance, tag: "balance", summary: "Get the balance of the app",
-			about:   "Returns the money that the app has paid in for its own packets, and what of it is in packets.",
-			answers: ok("The balance."),
-		}, s.getBalance),
-		get(route{
-			id: "listBalanceMovements", path: wire.PathBalance + "/movements", tag: "balance", summary: "List the history of the app's balance",
-			about: "Newest first, each entry with the available balance after it.", answers: ok("A page of entries."),
-		}, s.ownBalanceEntries().page()),
 		get(route{
 			id: "listAppBalanceMovements", path: wire.PathBalances + "/movements", tag: tag, summary: "List the history of an app's balance",
 			about: "Newest first, each entry with the available balance after it.", answers: ok("A page of entries."),

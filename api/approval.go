@@ -14,7 +14,7 @@ func previewOf(v payout.Preview) *wire.Preview {
 }
 
 // subject renders a payment as payout or as refund; the other value is null.
-func (s *Server) subject(r staff.PaymentRow) (*wire.Payout, *wire.Refund) {
+func (s *API) subject(r staff.PaymentRow) (*wire.Payout, *wire.Refund) {
 	if r.Kind == payout.KindRefund {
 		refund := s.renderRefund(r)
 		return nil, &refund
@@ -23,7 +23,7 @@ func (s *Server) subject(r staff.PaymentRow) (*wire.Payout, *wire.Refund) {
 	return &p, nil
 }
 
-func (s *Server) renderApproval(a staff.Approval) wire.ApprovalItem {
+func (s *API) renderApproval(a staff.Approval) wire.ApprovalItem {
 	d, _ := renderDecided(a.Decision)
 	out := wire.ApprovalItem{ID: a.Decision.ApprovalID, Status: d.Status, Decision: d, Evidence: textOrNull(a.Decision.Evidence),
 		AnsweredBy: textOrNull(a.Decision.ApprovedBy), AnswerKeyID: textOrNull(a.Decision.ApproveKeyID),
@@ -41,7 +41,7 @@ func (s *Server) renderApproval(a staff.Approval) wire.ApprovalItem {
 }
 
 // approvals is the list of decisions that need, or needed, a second person.
-func (s *Server) approvals() listing[wire.ApprovalFilter, wire.ApprovalItem] {
+func (s *API) approvals() listing[wire.ApprovalFilter, wire.ApprovalItem] {
 	return listing[wire.ApprovalFilter, wire.ApprovalItem]{"approvals", "approval",
 		func(ctx context.Context, a selection[wire.ApprovalFilter]) ([]wire.ApprovalItem, *position, error) {
 			f := approvalFilter(a.filter, a.caller.key.Owner)
@@ -62,32 +62,29 @@ func approvalFilter(f wire.ApprovalFilter, owner string) staff.ApprovalFilter {
 	return out
 }
 
-func (s *Server) sumApprovals(ctx context.Context, in *filtered[wire.ApprovalFilter]) (*wire.ListSum, error) {
-	return countList(s.cfg.Store.ApprovalTotal(ctx, approvalFilter(in.Filter, in.caller.key.Owner)))
+func (s *API) sumApprovals(ctx context.Context, in *filtered[wire.ApprovalFilter]) (*wire.ListSum, error) {
+	return sumOf(s.cfg.Store.ApprovalTotal(ctx, approvalFilter(in.Filter, in.caller.key.Owner)))
 }
 
 type approvalIn struct {
-	write
+	Change
 	ID   string      `path:"id" of:"approval"`
 	Body wire.Reason `in:"body"`
 }
 
 // answerApproval returns the approval or rejection by a second person.
-func (s *Server) answerApproval(agree bool) operation[approvalIn, stored[wire.Answered]] {
+func (s *API) answerApproval(agree bool) operation[approvalIn, stored[wire.Answered]] {
 	return func(ctx context.Context, in *approvalIn) (*stored[wire.Answered], error) {
-		return storedAs[wire.Answered](s.cfg.Store.AnswerApproval(ctx, in.Write, in.ID, agree, s.renderAnswered(in.request)))
+		return storedAs[wire.Answered](s.cfg.Store.AnswerApproval(ctx, in.Write, in.ID, agree, s.renderAnswered(in.Request)))
 	}
 }
 
 // withdrawApproval is the withdrawal of a decision by its own maker.
-func (s *Server) withdrawApproval(ctx context.Context, in *approvalIn) (*stored[wire.Answered], error) {
-	return storedAs[wire.Answered](s.cfg.Store.WithdrawApproval(ctx, in.Write, in.ID, s.renderAnswered(in.request)))
+func (s *API) withdrawApproval(ctx context.Context, in *approvalIn) (*stored[wire.Answered], error) {
+	return storedAs[wire.Answered](s.cfg.Store.WithdrawApproval(ctx, in.Write, in.ID, s.renderAnswered(in.Request)))
 }
 
-// maxApprovalID is the largest length of an approval id in bytes.
-const maxApprovalID = 26
-
-func (s *Server) renderAnswered(r *request) staff.DecisionAnswer {
+func (s *API) renderAnswered(r *Request) staff.DecisionAnswer {
 	return func(d *staff.Decision, p staff.PaymentRow, refused error) (int, []byte) {
 		if refused != nil {
 			return renderRefusedDecision(r, refused)
@@ -97,6 +94,6 @@ func (s *Server) renderAnswered(r *request) staff.DecisionAnswer {
 		if out.Movement = renderMovement(d.Movement); out.Movement == nil {
 			out.Payout, out.Refund = s.subject(p)
 		}
-		return accepted(out)
+		return accept(out)
 	}
 }

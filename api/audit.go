@@ -3,10 +3,8 @@ package api
 import (
 	"context"
 	"encoding/hex"
-	"fmt"
 	"strconv"
 	"time"
-	"unicode/utf8"
 
 	"hongbao/internal/staff"
 	"hongbao/wire"
@@ -16,18 +14,8 @@ import (
 // longer than the limit of other requests.
 const verifyLimit = 60 * time.Second
 
-// maxActor is the largest length of an actor, 64 characters, in bytes.
-const maxActor = 64 * utf8.UTFMax
-
-func checkActor(s string) *fault {
-	if s == "" || len(s) > maxActor || !utf8.ValidString(s) {
-		return &fault{faultFormat, fmt.Sprintf("must have 1 to %d bytes of UTF-8", maxActor)}
-	}
-	return nil
-}
-
 // audits is the list of audit entries.
-func (s *Server) audits() listing[wire.AuditFilter, wire.AuditEntry] {
+func (s *API) audits() listing[wire.AuditFilter, wire.AuditEntry] {
 	return listing[wire.AuditFilter, wire.AuditEntry]{"audit", "audit entry",
 		func(ctx context.Context, a selection[wire.AuditFilter]) ([]wire.AuditEntry, *position, error) {
 			f := auditFilter(a.filter)
@@ -49,10 +37,15 @@ func renderAuditEntry(e staff.AuditEntry) wire.AuditEntry {
 		Hash: hex.EncodeToString(e.Hash[:])}
 }
 
-func (s *Server) verifyAudit(_ context.Context, _ *struct{}) (*wire.AuditVerdict, error) {
-	ctx, cancel := context.WithTimeout(s.base, verifyLimit)
+func (s *API) verifyAudit(_ context.Context, in *Asked) (*wire.AuditVerdict, error) {
+	ctx, cancel := context.WithTimeout(in.host.base, verifyLimit)
 	defer cancel()
 	check, err := s.cfg.Store.VerifyAudit(ctx)
 	return &wire.AuditVerdict{Valid: check.FirstBad == nil, Entries: check.Entries, Head: hex.EncodeToString(check.Head.Hash[:]),
 		FirstBad: check.FirstBad}, err
+}
+
+func (s *API) countAudit(ctx context.Context, in *filtered[wire.AuditFilter]) (*wire.ListCount, error) {
+	sum, err := sumOf(s.cfg.Store.AuditTotal(ctx, auditFilter(in.Filter)))
+	return &sum.ListCount, err
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -12,22 +11,6 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"hongbao/internal/access"
-	"hongbao/wire"
-)
-
-// realm is the kind of key that a path requires.
-type realm int
-
-const (
-	realmOpen    realm = iota // no key
-	realmApp                  // the key of an app
-	realmStaff                // the key of a member of staff
-	realmUnknown              // any valid key, to be answered that the path does not exist
-)
-
-const (
-	apiPrefix   = "/v1/"
-	staffPrefix = "/v1/staff"
 )
 
 // realmOf decides by the path alone, whether or not a route exists: without access the answer
@@ -78,10 +61,10 @@ func (l *listener) authenticate(c *fiber.Ctx) error {
 	}
 	r := requestOf(c)
 	who, err := l.callerOf(r)
-	if err = required.check(who, err); err != nil {
+	if err = checkRealm(required, who, err); err != nil {
 		return err
 	}
-	r.caller = who
+	r.caller = &who.Caller
 	if conn, ok := c.Context().Conn().(*conn); ok {
 		conn.keyed.Store(true)
 	}
@@ -103,9 +86,9 @@ func (l *listener) callerOf(r *request) (*caller, error) {
 	return l.keyHolder(r.ctx, &r.c.Request().Header)
 }
 
-// check refuses callers without access to the realm. err is why there is no caller; it is
+// checkRealm refuses callers without access to the realm. err is why there is no caller; it is
 // returned.
-func (m realm) check(who *caller, err error) error {
+func checkRealm(m realm, who *caller, err error) error {
 	switch {
 	case err != nil:
 		return err
@@ -115,30 +98,6 @@ func (m realm) check(who *caller, err error) error {
 		return refuseRole(who.key.Role, []access.Role{access.RoleApp})
 	}
 	return nil
-}
-
-// Details of 401 answers.
-const (
-	keyMissing   = "The request has no API key. Send exactly one header Authorization: Bearer <key>."
-	keyMalformed = "The API key is malformed: it is incomplete or mistyped. Copy it again."
-	keyUnknown   = "The API key is unknown, revoked, expired or not approved yet."
-)
-
-func refuseKey(detail string) *refusal {
-	return &refusal{code: wire.CodeUnauthenticated, detail: detail}
-}
-
-// staffRoles are the roles of staff.
-var staffRoles = slices.DeleteFunc(slices.Clone(access.Roles), func(r access.Role) bool { return !r.Staff() })
-
-// refuseRole is the refusal of a key whose role is not one of the required.
-func refuseRole(has access.Role, required []access.Role) *refusal {
-	names := make([]string, len(required))
-	for i, role := range required {
-		names[i] = string(role)
-	}
-	return &refusal{code: wire.CodeForbidden,
-		detail: fmt.Sprintf("The request needs a key of role %s; the role of this key is %s.", strings.Join(names, " or "), has)}
 }
 
 // keyHolder returns the owner of the key in the headers of a request.

@@ -32,14 +32,14 @@ type balancesIn struct {
 	} `in:"query"`
 }
 
-func (in *balancesIn) check(o *object) {
+func (in *balancesIn) Check(o *object) {
 	if in.Query.At.After(time.Now().Add(time.Minute)) {
 		o.fault("at", fault{faultRange, "must not be in the future"})
 	}
 }
 
 // getBalances returns the balances now, or at the moment of the query.
-func (s *Server) getBalances(ctx context.Context, in *balancesIn) (*wire.Balances, error) {
+func (s *API) getBalances(ctx context.Context, in *balancesIn) (*wire.Balances, error) {
 	found, err := s.cfg.Store.LedgerBalances(ctx, in.Query.At)
 	if err != nil {
 		return nil, err

@@ -20,12 +20,12 @@ type binder func(o *object, to reflect.Value)
 
 // bodyReader is a body with members that depend on each other. It reads itself; its route names the type that the
 // document is made from.
-type bodyReader interface{ bind(o *object) }
+type bodyReader interface{ Bind(o *object) }
 
 // binderOf returns the binder of a struct.
 func binderOf(t reflect.Type) binder {
 	if reflect.PointerTo(t).Implements(typeOf[bodyReader]()) {
-		return func(o *object, to reflect.Value) { to.Addr().Interface().(bodyReader).bind(o) }
+		return func(o *object, to reflect.Value) { to.Addr().Interface().(bodyReader).Bind(o) }
 	}
 	var members []binder
 	for _, f := range reflect.VisibleFields(t) {
@@ -220,7 +220,7 @@ func queryObject(values []member) *object {
 	return o
 }
 
-func (r *request) parameters() []member {
+func (r *Request) parameters() []member {
 	var out []member
 	for name, value := range r.c.Context().QueryArgs().All() {
 		out = append(out, member{strings.ToValidUTF8(string(name), "?"), jsontext.Value(value)})

@@ -12,8 +12,6 @@ import (
 	"hongbao/wire"
 )
 
-const breakPrefix = "b"
-
 func renderBreak(b staff.BreakRow, now time.Time) wire.Break {
 	out := wire.Break{
 		ID: breakPrefix + strconv.FormatInt(b.ID, 10), Kind: string(b.Kind), PacketID: textOrNull(b.PacketID), PaymentID: textOrNull(b.PaymentID),
@@ -38,7 +36,7 @@ func renderBreak(b staff.BreakRow, now time.Time) wire.Break {
 }
 
 // breaks is the list of breaks.
-func (s *Server) breaks() listing[wire.BreakFilter, wire.Break] {
+func (s *API) breaks() listing[wire.BreakFilter, wire.Break] {
 	return listing[wire.BreakFilter, wire.Break]{"breaks", "break",
 		func(ctx context.Context, a selection[wire.BreakFilter]) ([]wire.Break, *position, error) {
 			f := breakFilter(a.filter, a.now)
@@ -59,12 +57,12 @@ func breakFilter(f wire.BreakFilter, now time.Time) staff.BreakFilter {
 var outcomes = map[string]payout.DecisionKind{"moved": payout.DecisionMoved, "not_moved": payout.DecisionNotMoved}
 
 type resolveBreakIn struct {
-	write
+	Change
 	ID   string            `path:"id" of:"break"`
 	Body wire.ResolveBreak `in:"body"`
 }
 
-func (in *resolveBreakIn) check(o *object) {
+func (in *resolveBreakIn) Check(o *object) {
 	b := &in.Body
 	switch stated := b.States(); {
 	case o.faulty("outcome", "evidence"):
@@ -78,7 +76,7 @@ func (in *resolveBreakIn) check(o *object) {
 }
 
 // renderDecidedBreak returns the answer that is stored with the decision.
-func (s *Server) renderDecidedBreak(r *request) staff.DecisionAnswer {
+func (s *API) renderDecidedBreak(r *Request) staff.DecisionAnswer {
 	return func(d *staff.Decision, p staff.PaymentRow, refused error) (int, []byte) {
 		if refused != nil {
 			return renderRefusedDecision(r, refused)
@@ -86,17 +84,28 @@ func (s *Server) renderDecidedBreak(r *request) staff.DecisionAnswer {
 		out := wire.DecidedBreak{}
 		out.Decision, out.Approval = renderDecided(*d)
 		out.Payout, out.Refund = s.subject(p)
-		return accepted(out)
+		return accept(out)
 	}
 }
 
-func (s *Server) resolveBreak(ctx context.Context, in *resolveBreakIn) (*stored[wire.Break], error) {
+func (s *API) resolveBreak(ctx context.Context, in *resolveBreakIn) (*stored[wire.Break], error) {
 	id := numberOf(breakPrefix, in.ID)
 	if kind, stated := outcomes[in.Body.Outcome]; stated {
 		c := payout.DecisionRequest{Kind: kind, Evidence: in.Body.Evidence}
-		return storedAs[wire.Break](s.cfg.Store.DecideBreak(ctx, in.Write, id, c, s.renderDecidedBreak(in.request)))
+		return storedAs[wire.Break](s.cfg.Store.DecideBreak(ctx, in.Write, id, c, s.renderDecidedBreak(in.Request)))
 	}
 	return storedAs[wire.Break](s.cfg.Store.ResolveBreak(ctx, in.Write, id, func(b staff.BreakRow) (int, []byte) {
 		return http.StatusOK, encodeBody(renderBreak(b, in.now()))
 	}))
+}
+
+func (s *API) countBreaks(ctx context.Context, in *filtered[wire.BreakFilter]) (*wire.ListCount, error) {
+	sum, err := s.sumBreaks(ctx, in)
+	return &sum.ListCount, err
+}
+
+func (s *API) sumBreaks(ctx context.Context, in *filtered[wire.BreakFilter]) (*wire.BreakSum, error) {
+	found, err := s.cfg.Store.BreakTotal(ctx, breakFilter(in.Filter, in.now()))
+	sum, err := sumOf(found, err)
+	return &wire.BreakSum{ListSum: *sum, WithoutAmount: found.WithoutAmount}, err
 }

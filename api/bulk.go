@@ -32,7 +32,7 @@ const bulkMore = "more"
 
 // decideMany decides about each id of a stored plan and stores the answer, so that a repeat of the call
 // returns the same.
-func (s *Server) decideMany(ctx context.Context, w staff.Write, b bulk) (staff.Answer, error) {
+func (s *API) decideMany(ctx context.Context, w staff.Write, b bulk) (staff.Answer, error) {
 	ids := b.named
 	if ids != nil {
 		if err := b.check(ids); err != nil {

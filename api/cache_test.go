@@ -33,3 +33,22 @@ func TestCacheReplaces(t *testing.T) {
 		}
 	}
 }
+
+// TestCache: bounded, and what is asked for stays.
+func TestCache(t *testing.T) {
+	c := newCache[int](100)
+	key := func(i int) string { return string(rune('a'+i%26)) + string(rune('0'+i/26)) }
+	for i := range 1000 {
+		c.put(key(i), i)
+		c.put("kept", -1)
+		if len(c.young)+len(c.old) > 100 {
+			t.Fatalf("%d values", len(c.young)+len(c.old))
+		}
+	}
+	if v, ok := c.get("kept"); !ok || v != -1 {
+		t.Error("what was asked for all the time is gone")
+	}
+	if _, ok := c.get(key(0)); ok {
+		t.Error("the first one is still there")
+	}
+}

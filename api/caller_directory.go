@@ -26,8 +26,7 @@ const loadTimeout = 2 * time.Second
 
 // caller is the owner of a key, as a request has it.
 type caller struct {
-	key  access.Key
-	app  access.App // only for a key of role app
+	Caller
 	used *keyUse
 }
 
@@ -290,7 +289,7 @@ func (d *directory) install(found accessData) {
 			}
 			continue
 		}
-		who := &caller{key: k, used: new(keyUse)}
+		who := &caller{Caller: Caller{key: k}, used: new(keyUse)}
 		if before != nil && (*before)[k.ID] != nil {
 			who.used = (*before)[k.ID].used
 		} else if used := d.endedUses[k.ID]; used != nil {

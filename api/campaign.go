@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
 	"regexp"
 	"strconv"
 	"time"
@@ -41,8 +42,8 @@ type campaignRequest struct {
 
 var dailyTime = regexp.MustCompile(`^([01][0-9]|2[0-3]):[0-5][0-9]$`)
 
-// bind implements bodyReader.
-func (q *campaignRequest) bind(o *object) {
+// Bind implements bodyReader.
+func (q *campaignRequest) Bind(o *object) {
 	q.Name = valueOr(o.text("name", true, func(s string) *fault {
 		if s == "" {
 			return &fault{faultLength, "must not be empty"}
@@ -212,7 +213,7 @@ func (s *Server) listCampaignDays(ctx context.Context, in *campaignDaysIn) (*wir
 	if err != nil {
 		return nil, err
 	}
-	return s.campaignDays().readPage(ctx, &listed[struct{}]{asked: in.asked, Page: in.Page}, binderOf(typeOf[struct{}]()), c.ID)
+	return s.campaignDays().readPage(ctx, &listed[struct{}]{Asked: Asked{&in.request.Request}, Page: in.Page}, binderOf(reflect.TypeFor[struct{}]()), c.ID)
 }
 
 // campaignDays is the list of the days of a campaign.

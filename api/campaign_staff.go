@@ -40,7 +40,7 @@ func (s *Server) stopCampaign(to campaign.Status) operation[stopCampaignIn, stor
 	return func(ctx context.Context, in *stopCampaignIn) (*stored[wire.StaffCampaign], error) {
 		render := func(c campaign.Campaign, ended bool) (int, []byte) {
 			if ended {
-				return in.kept(refuse(wire.CodeCampaignEnded))
+				return in.renderStored(refuse(wire.CodeCampaignEnded))
 			}
 			return http.StatusOK, encodeBody(renderStaffCampaign(c))
 		}

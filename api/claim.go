@@ -67,7 +67,7 @@ func decodeGrab(body []byte) (grabRequest, bool) {
 func grabFrom(o *object) (grabRequest, error) {
 	var g grabRequest
 	g.user = valueOr(o.text("user_id", true, checkID), "")
-	to := o.recipient("recipient")
+	to := readRecipient(o, "recipient")
 	g.profile = packet.Profile{
 		Nickname:  nonEmpty(o.text("nickname", false, checkText(maxNickname))),
 		AvatarURL: nonEmpty(o.text("avatar_url", false, checkAvatar)),

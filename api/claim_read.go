@@ -99,7 +99,7 @@ type grabsIn struct {
 	after grabCursor
 }
 
-func (in *grabsIn) check(o *object) {
+func (in *grabsIn) Check(o *object) {
 	in.after = grabCursor{Share: -1, Before: -1}
 	if cursor := in.Page.Cursor; cursor != "" && (decodeCursor(cursor, &in.after) != nil || in.after.Share < 0 || in.after.Before < 0) {
 		o.fault("cursor", fault{faultFormat, cursorFault})

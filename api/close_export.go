@@ -140,7 +140,7 @@ func countOf(amount money.Fen) staff.Sum {
 }
 
 type exportCloseIn struct {
-	asked
+	Asked
 	Query struct {
 		Date wire.Date `json:"date" doc:"The day." example:"2026-02-17"`
 		BOM  bool      `json:"bom,omitempty" doc:"true: the file begins with a byte order mark, which Excel needs to recognize UTF-8." example:"true"`
@@ -148,7 +148,7 @@ type exportCloseIn struct {
 }
 
 // exportClose returns the file of a day, which is small for every day.
-func (s *Server) exportClose(ctx context.Context, in *exportCloseIn) (*csvFile, error) {
+func (s *API) exportClose(ctx context.Context, in *exportCloseIn) (*csvFile, error) {
 	date := string(in.Query.Date)
 	c, err := s.readClose(ctx, date)
 	if err != nil {

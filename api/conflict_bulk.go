@@ -25,13 +25,13 @@ func conflictDecision(kind payout.DecisionKind) string {
 }
 
 type conflictsIn struct {
-	write
+	Change
 	Body wire.BulkConflictDecision `in:"body"`
 }
 
 // decideConflicts returns the operation that honours or voids many share conflicts, or shows what that
 // would do.
-func (s *Server) decideConflicts(kind payout.DecisionKind) operation[conflictsIn, stored[wire.BulkConflictsDecided]] {
+func (s *API) decideConflicts(kind payout.DecisionKind) operation[conflictsIn, stored[wire.BulkConflictsDecided]] {
 	return func(ctx context.Context, in *conflictsIn) (*stored[wire.BulkConflictsDecided], error) {
 		out := wire.BulkConflictsDecided{DryRun: in.Body.DryRun, Items: []wire.BulkConflictItem{}}
 		return storedAs[wire.BulkConflictsDecided](s.decideMany(ctx, in.Write, bulk{
@@ -58,7 +58,7 @@ func (s *Server) decideConflicts(kind payout.DecisionKind) operation[conflictsIn
 }
 
 // checkConflicts refuses ids without a share conflict.
-func (s *Server) checkConflicts(ctx context.Context, ids []string) error {
+func (s *API) checkConflicts(ctx context.Context, ids []string) error {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	for i, id := range ids {
@@ -73,7 +73,7 @@ func (s *Server) checkConflicts(ctx context.Context, ids []string) error {
 	return nil
 }
 
-func (s *Server) conflictIDs(ctx context.Context, f wire.BulkConflictFilter, owner string) (ids []string, more bool, err error) {
+func (s *API) conflictIDs(ctx context.Context, f wire.BulkConflictFilter, owner string) (ids []string, more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	found, err := s.cfg.Store.OpenShareConflicts(ctx, staff.ConflictFilter{PacketID: f.PacketID, UserID: f.UserID,
@@ -93,7 +93,7 @@ const (
 
 // decideConflict decides about one share conflict, or returns what would be decided. There is one
 // decision per key and share conflict, whose item is stored, so that a repeated call returns the same.
-func (s *Server) decideConflict(ctx context.Context, w staff.Write, id string, kind payout.DecisionKind, dryRun bool,
+func (s *API) decideConflict(ctx context.Context, w staff.Write, id string, kind payout.DecisionKind, dryRun bool,
 ) (wire.BulkConflictItem, error) {
 	store := s.cfg.Store
 	if dryRun {

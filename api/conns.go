@@ -50,7 +50,7 @@ func (w *conns) Accept() (net.Conn, error) {
 		case err != nil && !isTransientAcceptError(err):
 			return nil, err
 		case err != nil:
-			unavailable(fmt.Errorf("accept a connection: %w", err)).log(w.base, "", "connection")
+			logRefusal(w.base, unavailable(fmt.Errorf("accept a connection: %w", err)), "", "connection")
 			<-time.After(acceptPause)
 			continue
 		}

@@ -119,33 +119,26 @@ func renderStatementMatch(m *staff.StatementMatch, at time.Time) wire.StatementT
 
 // statement returns the provider whose statement every day-end close is matched with, and the time zone of its
 // days: that of payouts; UTC without a statement.
-func (s *Server) statement() (name string, zone *time.Location) {
-	if p := s.cfg.Providers.Closing(); p != nil {
+func statement(providers *payout.Registry) (name string, zone *time.Location) {
+	if p := providers.Closing(); p != nil {
 		return p.Name(), p.Zone()
 	}
 	return "", time.UTC
 }
 
 // closes is the list of day-end closes.
-func (s *Server) closes() listing[struct{}, wire.CloseSummary] {
+func (s *API) closes() listing[struct{}, wire.CloseSummary] {
 	return listing[struct{}, wire.CloseSummary]{"closes", "day",
 		func(ctx context.Context, a selection[struct{}]) ([]wire.CloseSummary, *position, error) {
-			name, zone := s.statement()
+			name, zone := statement(s.cfg.Providers)
 			rows, err := s.cfg.Store.DayCloses(ctx, name, zone, payout.Day(a.after.ID), a.limit+1)
 			return cut(rows, err, a.limit, func(k staff.DayClose) position { return position{k.From, string(k.Day)} }, renderCloseSummary)
 		}}
 }
 
-// dayNotFound refuses a day without a close.
-func dayNotFound() *refusal {
-	return &refusal{code: wire.CodeNotFound,
-		detail: "The ledger has no such day: there is no entry until its end, it is in the future, or it " +
-			"is not written YYYY-MM-DD."}
-}
-
 // readClose reads the close of a day; it is not found for a day that has none.
-func (s *Server) readClose(ctx context.Context, date string) (staff.DayClose, error) {
-	name, zone := s.statement()
+func (s *API) readClose(ctx context.Context, date string) (staff.DayClose, error) {
+	name, zone := statement(s.cfg.Providers)
 	c, err := s.cfg.Store.DayClose(ctx, name, payout.Day(date), zone)
 	if errors.Is(err, packet.ErrNotFound) {
 		return c, dayNotFound()
@@ -157,7 +150,7 @@ type closeIn struct {
 	Date wire.Date `path:"date" of:"day"`
 }
 
-func (s *Server) getClose(ctx context.Context, in *closeIn) (*wire.Close, error) {
+func (s *API) getClose(ctx context.Context, in *closeIn) (*wire.Close, error) {
 	c, err := s.readClose(ctx, string(in.Date))
 	if err != nil {
 		return nil, err

@@ -341,3 +341,20 @@ func (o *object) list(name string, limit int, check func(string) *fault) []strin
 	}
 	return out
 }
+
+// fault is a fault of one value.
+type fault struct{ code, message string }
+
+// Codes of field errors.
+const (
+	faultRequired   = "required"
+	faultUnknown    = "unknown_field"
+	faultDuplicate  = "duplicate"
+	faultType       = "wrong_type"
+	faultInteger    = "not_an_integer"
+	faultRange      = "out_of_range"
+	faultLength     = "wrong_length"
+	faultCharacters = "invalid_characters"
+	faultFormat     = "invalid_format"
+	faultEnum       = "not_allowed"
+)

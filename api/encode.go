@@ -15,30 +15,6 @@ import (
 // usualAnswer is the capacity in bytes that holds most of these answers.
 const usualAnswer = 384
 
-// encodeClaim writes a claim without Confirm with the same bytes as encode.
-func encodeClaim(c *wire.Claim) []byte {
-	b := make([]byte, 0, usualAnswer)
-	b = appendMember(b, `{"packet_id":`, c.PacketID)
-	b = appendMember(b, `,"user_id":`, c.UserID)
-	b = appendNullableMember(b, `,"nickname":`, c.Nickname)
-	b = appendNullableMember(b, `,"avatar_url":`, c.AvatarURL)
-	b = strconv.AppendInt(append(b, `,"share_index":`...), int64(c.ShareIndex), 10)
-	b = strconv.AppendInt(append(b, `,"amount":`...), int64(c.Amount), 10)
-	b = appendMember(b, `,"currency":`, c.Currency)
-	b = c.ClaimedAt.Time.UTC().AppendFormat(append(b, `,"claimed_at":"`...), wire.TimeLayout)
-	b = strconv.AppendBool(append(b, `","replayed":`...), c.Replayed)
-	b = strconv.AppendBool(append(b, `,"best_luck":`...), c.BestLuck)
-	b = appendMember(b, `,"payout":{"id":`, c.Payout.ID)
-	b = appendMember(b, `,"status":`, string(c.Payout.Status))
-	b = append(b, `},"recipient_action":`...)
-	if c.RecipientAction == nil {
-		b = append(b, "null"...)
-	} else {
-		b = appendMember(b, "", string(*c.RecipientAction))
-	}
-	return append(b, `,"confirm":null}`...)
-}
-
 // appendMember appends before, such as `,"user_id":`, as it is, and value as a JSON string.
 func appendMember(b []byte, before, value string) []byte {
 	b, err := jsontext.AppendQuote(append(b, before...), value)
@@ -90,4 +66,28 @@ func (e *refusal) render(instance, requestID string) (status int, body []byte) {
 // isPlain reports whether the problem has no details: only its path and request id vary.
 func (e *refusal) isPlain() bool {
 	return e.fields == nil && e.opensAt.IsZero() && e.packetID == "" && e.failure == nil && e.detail == "" && e.requestID == ""
+}
+
+// encodeClaim writes a claim without Confirm with the same bytes as encode.
+func encodeClaim(c *wire.Claim) []byte {
+	b := make([]byte, 0, usualAnswer)
+	b = appendMember(b, `{"packet_id":`, c.PacketID)
+	b = appendMember(b, `,"user_id":`, c.UserID)
+	b = appendNullableMember(b, `,"nickname":`, c.Nickname)
+	b = appendNullableMember(b, `,"avatar_url":`, c.AvatarURL)
+	b = strconv.AppendInt(append(b, `,"share_index":`...), int64(c.ShareIndex), 10)
+	b = strconv.AppendInt(append(b, `,"amount":`...), int64(c.Amount), 10)
+	b = appendMember(b, `,"currency":`, c.Currency)
+	b = c.ClaimedAt.Time.UTC().AppendFormat(append(b, `,"claimed_at":"`...), wire.TimeLayout)
+	b = strconv.AppendBool(append(b, `","replayed":`...), c.Replayed)
+	b = strconv.AppendBool(append(b, `,"best_luck":`...), c.BestLuck)
+	b = appendMember(b, `,"payout":{"id":`, c.Payout.ID)
+	b = appendMember(b, `,"status":`, string(c.Payout.Status))
+	b = append(b, `},"recipient_action":`...)
+	if c.RecipientAction == nil {
+		b = append(b, "null"...)
+	} else {
+		b = appendMember(b, "", string(*c.RecipientAction))
+	}
+	return append(b, `,"confirm":null}`...)
 }

@@ -4,18 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"math"
-	"net"
 	"net/http"
-	"sync/atomic"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
-	"github.com/valyala/fasthttp"
 
-	"hongbao/internal/observe"
+	"hongbao/internal/access"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/wire"
@@ -128,13 +125,6 @@ const (
 		"have recovered it; repeat the request then."
 )
 
-// refuseHeld is the refusal of a decision that a hold stops.
-func refuseHeld(h payout.Hold) *refusal {
-	return &refusal{code: wire.CodeHeld,
-		detail: fmt.Sprintf("Hold %d on the %s %s stops this: %s. Release it, then repeat the request with a "+
-			"new Idempotency-Key.", h.ID, h.Scope, h.Name, h.Reason)}
-}
-
 // shortPause is the default of Retry-After.
 const shortPause = time.Second
 
@@ -184,23 +174,6 @@ func asRefusal(err error) *refusal {
 	return &refusal{code: wire.CodeInternal, cause: err}
 }
 
-// fromTransport classifies errors of the HTTP server before a handler runs, or while a
-// body is read.
-func fromTransport(err error) *refusal {
-	timeout, isNet := errors.AsType[net.Error](err)
-	switch {
-	case errors.As(err, new(*fasthttp.ErrSmallBuffer)):
-		return refuse(wire.CodeHeadersTooLarge)
-	case errors.Is(err, fasthttp.ErrBodyTooLarge):
-		return refuse(wire.CodeBodyTooLarge)
-	case isNet && timeout.Timeout():
-		return refuse(wire.CodeRequestTimeout)
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		return refuse(wire.CodeMalformedJSON)
-	}
-	return refuse(wire.CodeMalformedRequest)
-}
-
 // problem returns the body of the refusal.
 func (e *refusal) problem(instance, requestID string) wire.Problem {
 	status, title, detail := rowOf(e.code)
@@ -224,47 +197,44 @@ func (e *refusal) problem(instance, requestID string) wire.Problem {
 	return p
 }
 
-// warnPause is the shortest time between two log lines about the same condition, so that
-// requests, also those without a key, cannot flood the log.
-const warnPause = time.Second
-
-// logThrottle permits one log line per warnPause.
-type logThrottle struct{ last atomic.Int64 } // Unix time in ns
-
-func (s *logThrottle) allow() bool {
-	last, now := s.last.Load(), time.Now().UnixNano()
-	return now-last >= int64(warnPause) && s.last.CompareAndSwap(last, now)
+// retryAfterSeconds rounds up to whole seconds, at least one.
+func retryAfterSeconds(d time.Duration) int {
+	return max(1, int(math.Ceil(d.Seconds())))
 }
 
-var unavailableLog logThrottle
+func failureOf(f *packet.Failure) *wire.Failure {
+	if f == nil {
+		return nil
+	}
+	return &wire.Failure{Code: f.Code, Message: f.Message}
+}
+
+func refuseKey(detail string) *refusal {
+	return &refusal{code: wire.CodeUnauthenticated, detail: detail}
+}
+
+// staffRoles are the roles of staff.
+var staffRoles = slices.DeleteFunc(slices.Clone(access.Roles), func(r access.Role) bool { return !r.Staff() })
+
+// refuseRole is the refusal of a key whose role is not one of the required.
+func refuseRole(has access.Role, required []access.Role) *refusal {
+	names := make([]string, len(required))
+	for i, role := range required {
+		names[i] = string(role)
+	}
+	return &refusal{code: wire.CodeForbidden,
+		detail: fmt.Sprintf("The request needs a key of role %s; the role of this key is %s.", strings.Join(names, " or "), has)}
+}
+
+// Details of 401 answers.
+const (
+	keyMissing   = "The request has no API key. Send exactly one header Authorization: Bearer <key>."
+	keyMalformed = "The API key is malformed: it is incomplete or mistyped. Copy it again."
+	keyUnknown   = "The API key is unknown, revoked, expired or not approved yet."
+)
 
 // ours reports whether the error is a server error.
 func (e *refusal) ours() bool {
 	status, _, _ := rowOf(e.code)
 	return status >= http.StatusInternalServerError
-}
-
-// log writes server errors: every internal error, and unavailable ones at most once per
-// warnPause.
-func (e *refusal) log(ctx context.Context, requestID, route string) {
-	if !e.ours() {
-		return
-	}
-	if e.code == wire.CodeUnavailable && !unavailableLog.allow() {
-		return
-	}
-	attrs := []slog.Attr{slog.String(observe.LogRequest, requestID), slog.String("route", route), slog.String("code", string(e.code))}
-	if e.cause != nil {
-		attrs = append(attrs, slog.String("error", e.cause.Error()))
-	}
-	level := slog.LevelError
-	if e.code == wire.CodeUnavailable {
-		level = slog.LevelWarn
-	}
-	slog.LogAttrs(ctx, level, "request failed", attrs...)
-}
-
-// retryAfterSeconds rounds up to whole seconds, at least one.
-func retryAfterSeconds(d time.Duration) int {
-	return max(1, int(math.Ceil(d.Seconds())))
 }

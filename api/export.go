@@ -12,7 +12,11 @@ import (
 	"net"
 	"net/http"
 	"runtime/debug"
+	"strings"
 	"time"
+
+	"hongbao/internal/access"
+	"hongbao/wire"
 
 	"github.com/gofiber/fiber/v2"
 )
@@ -58,7 +62,7 @@ type fileParams struct {
 
 // exported asks for the file of what a filter selects.
 type exported[F any] struct {
-	asked
+	Asked
 	Filter F          `in:"query"`
 	Form   fileParams `in:"query"`
 }
@@ -110,7 +114,7 @@ func (f fileForm) local(at time.Time) string {
 // read, whatever is added during the export. When a step cannot be read, the connection is
 // closed within a chunk: no client can take the part for the whole.
 type export struct {
-	server    *Server
+	host      *Host
 	ctx       context.Context
 	cancel    context.CancelFunc
 	conn      net.Conn
@@ -123,9 +127,9 @@ type export struct {
 }
 
 // sendFile answers with the file of a list.
-func (r *request) sendFile(form fileForm, file listFile) error {
-	e := &export{server: r.server, conn: r.c.Context().Conn(), requestID: r.id, file: file}
-	e.ctx, e.cancel = context.WithCancel(r.server.base)
+func (r *Request) sendFile(form fileForm, file listFile) error {
+	e := &export{host: r.host, conn: r.c.Context().Conn(), requestID: r.id, file: file}
+	e.ctx, e.cancel = context.WithCancel(r.host.base)
 	e.out = csv.NewWriter(&e.buffer)
 	e.out.UseCRLF = true
 	if form.marked {
@@ -139,12 +143,12 @@ func (r *request) sendFile(form fileForm, file listFile) error {
 		e.cancel()
 		return err
 	}
-	r.fileHeader(file.name + "-" + r.server.cfg.Now().UTC().Format("20060102T150405Z"))
+	r.fileHeader(file.name + "-" + r.host.now().UTC().Format("20060102T150405Z"))
 	r.c.Context().SetBodyStream(e, -1)
 	return nil
 }
 
-func (r *request) fileHeader(name string) {
+func (r *Request) fileHeader(name string) {
 	r.c.Set(fiber.HeaderContentType, contentCSV)
 	r.c.Set(fiber.HeaderContentDisposition, `attachment; filename="`+name+`.csv"`)
 	r.c.Status(http.StatusOK)
@@ -152,7 +156,7 @@ func (r *request) fileHeader(name string) {
 
 // step reads the next lines into the buffer.
 func (e *export) step() error {
-	if e.server.draining.Load() {
+	if e.host.draining() {
 		return errDraining
 	}
 	ctx, cancel := context.WithTimeout(e.ctx, exportReadLimit)
@@ -193,7 +197,7 @@ func (e *export) Read(b []byte) (n int, err error) {
 		}
 	}
 	// Each piece has the write timeout of a whole answer.
-	if err := e.conn.SetWriteDeadline(time.Now().Add(e.server.cfg.WriteTimeout)); err != nil {
+	if err := e.conn.SetWriteDeadline(time.Now().Add(e.host.writeTimeout)); err != nil {
 		return 0, fmt.Errorf("write deadline: %w", err)
 	}
 	return e.buffer.Read(b)
@@ -204,4 +208,27 @@ func (e *export) Read(b []byte) (n int, err error) {
 func (e *export) Close() error {
 	e.cancel()
 	return nil
+}
+
+// exportAbout describes the file of a list. of describes its particular columns.
+func exportAbout(of string, columns []string) string {
+	return "Every item that the list returns for the same filters, newest first, one line each: RFC 4180 in UTF-8 with a header line. " +
+		"The columns are " + strings.Join(columns, ", ") + "; " + of +
+		"times are RFC 3339 UTC, local times have the form 2026-11-22 07:26:18; null is empty. Text that a spreadsheet could read as a " +
+		"formula (it begins with = + - @, a tab or a line end) or as a value (a long id of digits, a date, a truth value) is prefixed with " +
+		"an apostrophe, and so is text that begins with one: programs remove one apostrophe. The file is streamed while it is read, so each " +
+		"line shows the moment at which it was read. A file is complete only when the answer ends properly: when reading fails, the " +
+		"connection is closed within a chunk."
+}
+
+// exportRoute returns the route of the file of a list. Filters and roles are those of the list.
+func exportRoute[F, I any](l listing[F, I], id, of string, columns fileColumns, roles ...access.Role) *route {
+	return get(route{id: id, path: wire.PathExports + "/" + l.name + ".csv", roles: roles, tag: "staff exports",
+		summary: "Export " + l.name + " as CSV", about: exportAbout(of, columns.names), answers: csvAnswer()}, l.file(columns))
+}
+
+// csvAnswer describes the answer with a file.
+func csvAnswer() []reply {
+	return []reply{{status: http.StatusOK, about: "The file.", body: "", kind: contentCSV,
+		headers: []param{{name: "Content-Disposition", about: "Contains the file name."}}}}
 }

@@ -25,18 +25,6 @@ var auditColumns = fileColumns{names: []string{"seq", "at", "actor", "role", "ac
 	"at_local",
 	"local_zone", "key_id"}}
 
-// packetColumns are the members of a StaffPacket, one per column, followed by columns
-// formatted for staff.
-var packetColumns = fileColumns{names: []string{
-	"id", "app", "status", "stored_status", "close_reason", "sender_id", "currency", "total_amount", "share_count", "split", "min_share",
-	"max_share", "greeting", "group_id", "metadata", "claimed_count", "claimed_amount", "remaining_count", "remaining_amount",
-	"refunded_amount", "created_at", "opens_at", "expires_at", "closed_at", "failure_code", "failure_message", "fairness_algorithm",
-	"fairness_commitment", "fairness_seed", "workflow_id", "workflow_url", "tickets", "total_amount_yuan", "claimed_amount_yuan",
-	"remaining_amount_yuan", "refunded_amount_yuan", "created_local", "opens_local", "expires_local", "closed_local", "local_zone",
-	"funding_source", "funding_provider", "funding_method", "funding_status", "funding_expires_at",
-	"funding_failure_code", "funding_failure_message", "recipient_required",
-}}
-
 // balanceEntryColumns are the members of a BalanceEntry, one per column, followed by columns formatted
 // for staff.
 var balanceEntryColumns = fileColumns{names: []string{"id", "at", "kind", "amount", "available", "currency", "packet_id", "reference",
@@ -64,3 +52,15 @@ var paymentColumns = []string{
 	"failure_code", "failure_message", "failure_retryable", "failure_next_action", "attempt_count", "created_at", "updated_at", "workflow_id",
 	"workflow_url", "amount_yuan", "created_local", "updated_local", "local_zone",
 }
+
+// packetColumns are the members of a StaffPacket, one per column, followed by columns
+// formatted for staff.
+var packetColumns = fileColumns{names: []string{
+	"id", "app", "status", "stored_status", "close_reason", "sender_id", "currency", "total_amount", "share_count", "split", "min_share",
+	"max_share", "greeting", "group_id", "metadata", "claimed_count", "claimed_amount", "remaining_count", "remaining_amount",
+	"refunded_amount", "created_at", "opens_at", "expires_at", "closed_at", "failure_code", "failure_message", "fairness_algorithm",
+	"fairness_commitment", "fairness_seed", "workflow_id", "workflow_url", "tickets", "total_amount_yuan", "claimed_amount_yuan",
+	"remaining_amount_yuan", "refunded_amount_yuan", "created_local", "opens_local", "expires_local", "closed_local", "local_zone",
+	"funding_source", "funding_provider", "funding_method", "funding_status", "funding_expires_at",
+	"funding_failure_code", "funding_failure_message", "recipient_required",
+}}

@@ -36,7 +36,7 @@ func (l *listener) headerReceived(h *fasthttp.RequestHeader) (config fasthttp.Re
 		return config
 	}
 	who, err := l.keyHolder(l.server.deadlines.from(time.Now()), h)
-	if err = required.check(who, err); err == nil {
+	if err = checkRealm(required, who, err); err == nil {
 		return config
 	}
 	l.refused.Store(h, refusedHead{asRefusal(err), string(h.Peek(fiber.HeaderXRequestID)), string(h.RequestURI())})

@@ -27,7 +27,7 @@ type providerSeen struct {
 // healthParts are the parts in their order.
 var healthParts = []string{"decisions", "redis", "mysql", "temporal", "workers", "provider", "reconciliation", "audit"}
 
-func (s *Server) getHealth(ctx context.Context, _ *struct{}) (*wire.Health, error) {
+func (s *API) getHealth(ctx context.Context, _ *struct{}) (*wire.Health, error) {
 	var v observe.HealthSnapshot
 	if s.cfg.HealthSnapshot != nil {
 		v = s.cfg.HealthSnapshot()
@@ -100,7 +100,7 @@ func renderCheck(f health.Finding) wire.HealthCheck {
 }
 
 // decisionsDue reads what waits for a decision of staff, as in the overview.
-func (s *Server) decisionsDue(ctx context.Context) (out []observe.DecisionBacklog, err error) {
+func (s *API) decisionsDue(ctx context.Context) (out []observe.DecisionBacklog, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*health.ProbeTimeout)
 	defer cancel()
 	due, err := s.cfg.Store.DecisionBacklogs(ctx)
@@ -127,7 +127,7 @@ func answers(ctx context.Context, name string, probe health.Probe) wire.HealthCh
 }
 
 // polling checks that workers poll Temporal, and reads the backlog of its task queues.
-func (s *Server) polling(ctx context.Context) (wire.HealthCheck, []observe.QueueBacklog) {
+func (s *API) polling(ctx context.Context) (wire.HealthCheck, []observe.QueueBacklog) {
 	c := wire.HealthCheck{Name: "polling", Status: wire.VerdictUnknown}
 	if s.cfg.TaskQueues == nil {
 		return c, nil
@@ -144,7 +144,7 @@ func (s *Server) polling(ctx context.Context) (wire.HealthCheck, []observe.Queue
 }
 
 // providerAnswers makes the harmless call of every provider that has one. The answer is reused for providerPatience.
-func (s *Server) providerAnswers(ctx context.Context) wire.HealthCheck {
+func (s *API) providerAnswers(ctx context.Context) wire.HealthCheck {
 	p := &s.providerSeen
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -164,7 +164,7 @@ func (s *Server) providerAnswers(ctx context.Context) wire.HealthCheck {
 }
 
 // auditChain checks the hash chain of the audit log.
-func (s *Server) auditChain(ctx context.Context) wire.HealthCheck {
+func (s *API) auditChain(ctx context.Context) wire.HealthCheck {
 	ctx, cancel := context.WithTimeout(ctx, 2*health.ProbeTimeout)
 	defer cancel()
 	w, err := s.cfg.Store.WatchAudit(ctx)

@@ -13,8 +13,6 @@ import (
 	"hongbao/wire"
 )
 
-const holdPrefix = "h"
-
 func renderHold(h payout.Hold) wire.StaffHold {
 	out := wire.StaffHold{ID: holdPrefix + strconv.FormatInt(h.ID, 10), Scope: string(h.Scope), Name: h.Name, Kind: string(h.Kind),
 		Reason: h.Reason, By: h.By, Role: h.Role, Since: wire.At(h.Since),
@@ -64,7 +62,7 @@ func answerHold(h payout.Hold, r staff.Releases) (int, []byte) {
 }
 
 // holds is the list of holds.
-func (s *Server) holds() listing[wire.HoldFilter, wire.StaffHold] {
+func (s *API) holds() listing[wire.HoldFilter, wire.StaffHold] {
 	return listing[wire.HoldFilter, wire.StaffHold]{"holds", "hold",
 		func(ctx context.Context, a selection[wire.HoldFilter]) ([]wire.StaffHold, *position, error) {
 			rows, err := s.cfg.Store.Holds(ctx, staff.HoldFilter{Active: a.filter.Active, Scope: payout.HoldScope(a.filter.Scope),
@@ -77,20 +75,20 @@ type holdIn struct {
 	ID string `path:"id" of:"hold"`
 }
 
-func (s *Server) getHold(ctx context.Context, in *holdIn) (*wire.HeldItem, error) {
+func (s *API) getHold(ctx context.Context, in *holdIn) (*wire.HeldItem, error) {
 	h, releases, err := s.cfg.Store.Hold(ctx, numberOf(holdPrefix, in.ID))
 	held := renderHeld(h, releases)
 	return &held, err
 }
 
 type placeHoldIn struct {
-	write
+	Change
 	Body wire.NewHold `in:"body"`
 }
 
-func (in *placeHoldIn) check(o *object) {
+func (in *placeHoldIn) Check(o *object) {
 	scope, name := in.Body.Scope, in.Body.Name
-	switch f := checkHoldName(scope, name, in.server.cfg.Providers.Names()); {
+	switch f := checkHoldName(scope, name, in.host.providers.Names()); {
 	case f == nil || o.faulty("scope", "name"):
 	case name == "":
 		o.fault("name", fault{faultRequired, "is required"})
@@ -119,19 +117,19 @@ func checkHoldName(scope, name string, providers []string) *fault {
 	return nil
 }
 
-func (s *Server) placeHold(ctx context.Context, in *placeHoldIn) (*stored[wire.HeldItem], error) {
+func (s *API) placeHold(ctx context.Context, in *placeHoldIn) (*stored[wire.HeldItem], error) {
 	return storedAs[wire.HeldItem](s.cfg.Store.PlaceHold(ctx, in.Write, payout.HoldScope(in.Body.Scope), in.Body.Name, answerHold))
 }
 
 type releaseHoldIn struct {
-	write
+	Change
 	ID   string      `path:"id" of:"hold"`
 	Body wire.Reason `in:"body"`
 }
 
 // releaseHold releases a hold. Operations may release what holds a provider; what holds a packet or a
 // payment is decided by finance.
-func (s *Server) releaseHold(ctx context.Context, in *releaseHoldIn) (*stored[wire.HeldItem], error) {
+func (s *API) releaseHold(ctx context.Context, in *releaseHoldIn) (*stored[wire.HeldItem], error) {
 	id, role := numberOf(holdPrefix, in.ID), in.caller.key.Role
 	h, _, err := s.cfg.Store.Hold(ctx, id)
 	if err == nil && role != access.RoleFinance && (h.Scope == payout.HoldPacket || h.Scope == payout.HoldPayment) {

@@ -19,12 +19,12 @@ import (
 var bulkScopes = []payout.HoldScope{payout.HoldPacket, payout.HoldPayment}
 
 type releaseHoldsIn struct {
-	write
+	Change
 	Body wire.BulkRelease `in:"body"`
 }
 
 // releaseHolds releases many holds, or shows what that would do.
-func (s *Server) releaseHolds(ctx context.Context, in *releaseHoldsIn) (*stored[wire.BulkReleased], error) {
+func (s *API) releaseHolds(ctx context.Context, in *releaseHoldsIn) (*stored[wire.BulkReleased], error) {
 	out := wire.BulkReleased{DryRun: in.Body.DryRun, Items: []wire.BulkReleaseItem{}}
 	var sum staff.Releases
 	summed := map[string]bool{}
@@ -54,7 +54,7 @@ func (s *Server) releaseHolds(ctx context.Context, in *releaseHoldsIn) (*stored[
 }
 
 // checkHeld refuses ids without a hold on a packet or payment.
-func (s *Server) checkHeld(ctx context.Context, ids []string) error {
+func (s *API) checkHeld(ctx context.Context, ids []string) error {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	for i, text := range ids {
@@ -70,7 +70,7 @@ func (s *Server) checkHeld(ctx context.Context, ids []string) error {
 }
 
 // heldIDs lists the active holds that match, without those whose release the person has asked for.
-func (s *Server) heldIDs(ctx context.Context, f wire.BulkHoldFilter, owner string) (ids []string, more bool, err error) {
+func (s *API) heldIDs(ctx context.Context, f wire.BulkHoldFilter, owner string) (ids []string, more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	active := true
@@ -102,7 +102,7 @@ const (
 
 // releaseOne releases one hold as releaseHold does, or returns what would be done. There is one
 // release per key and hold, whose item is stored, so that a repeated call returns the same.
-func (s *Server) releaseOne(ctx context.Context, w staff.Write, text string, dryRun bool) (wire.BulkReleaseItem, error) {
+func (s *API) releaseOne(ctx context.Context, w staff.Write, text string, dryRun bool) (wire.BulkReleaseItem, error) {
 	id, store := numberOf(holdPrefix, text), s.cfg.Store
 	if dryRun {
 		plan, refused := store.PreviewRelease(ctx, w.Owner, id)

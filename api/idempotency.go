@@ -13,7 +13,7 @@ import (
 const maxKey = 128
 
 // idempotencyKey returns the one Idempotency-Key header.
-func (r *request) idempotencyKey() (string, error) {
+func (r *Request) idempotencyKey() (string, error) {
 	key, ok := r.single(headerIdempotencyKey)
 	if !ok || !isVisible(key, maxKey) {
 		return "", refuse(wire.CodeKeyRequired)

@@ -15,7 +15,7 @@ import (
 	"hongbao/wire"
 )
 
-func (s *Server) renderKey(k access.KeyRecord) wire.APIKey {
+func (s *API) renderKey(k access.KeyRecord) wire.APIKey {
 	return wire.APIKey{
 		ID: k.ID, Role: wire.Role(k.Role), AppID: textOrNull(k.AppID), Owner: k.Owner, Name: textOrNull(k.Name),
 		Status: wire.KeyStatus(k.Status(s.cfg.Now())), CreatedAt: wire.At(k.CreatedAt), LastUsedAt: timeOrNull(k.LastUsedAt),
@@ -24,22 +24,8 @@ func (s *Server) renderKey(k access.KeyRecord) wire.APIKey {
 	}
 }
 
-func checkAppID(s string) *fault {
-	if !access.ValidAppID(s) {
-		return &fault{faultFormat, "is not the id of an app"}
-	}
-	return nil
-}
-
-func checkOwner(s string) *fault {
-	if !access.ValidOwner(s) {
-		return &fault{faultCharacters, "must have 1 to 64 visible characters, no space at the ends"}
-	}
-	return nil
-}
-
 // keys is the list of keys.
-func (s *Server) keys() listing[wire.KeyFilter, wire.APIKey] {
+func (s *API) keys() listing[wire.KeyFilter, wire.APIKey] {
 	return listing[wire.KeyFilter, wire.APIKey]{"keys", "key",
 		func(ctx context.Context, a selection[wire.KeyFilter]) ([]wire.APIKey, *position, error) {
 			rows, err := s.cfg.Store.Keys(ctx, access.KeyFilter{Role: access.Role(a.filter.Role), AppID: a.filter.AppID,
@@ -49,11 +35,11 @@ func (s *Server) keys() listing[wire.KeyFilter, wire.APIKey] {
 }
 
 type createKeyIn struct {
-	write
+	Change
 	Body wire.CreateKey `in:"body"`
 }
 
-func (in *createKeyIn) check(o *object) {
+func (in *createKeyIn) Check(o *object) {
 	b := &in.Body
 	switch ofApp := b.Role == wire.RoleApp; {
 	case b.Role == "":
@@ -67,7 +53,7 @@ func (in *createKeyIn) check(o *object) {
 	b.Owner = cmp.Or(b.Owner, b.AppID)
 }
 
-func (s *Server) createKey(ctx context.Context, in *createKeyIn) (*stored[wire.CreatedKey], error) {
+func (s *API) createKey(ctx context.Context, in *createKeyIn) (*stored[wire.CreatedKey], error) {
 	role := access.Role(in.Body.Role)
 	token, id := access.NewToken(role)
 	k := access.KeyRecord{Name: in.Body.Name, Key: access.Key{ID: id, Role: role, AppID: in.Body.AppID, Owner: in.Body.Owner,
@@ -85,12 +71,12 @@ func (s *Server) createKey(ctx context.Context, in *createKeyIn) (*stored[wire.C
 }
 
 type rotateKeyIn struct {
-	write
+	Change
 	ID   string         `path:"id" of:"key"`
 	Body wire.RotateKey `in:"body"`
 }
 
-func (s *Server) rotateKey(ctx context.Context, in *rotateKeyIn) (*stored[wire.RotatedKey], error) {
+func (s *API) rotateKey(ctx context.Context, in *rotateKeyIn) (*stored[wire.RotatedKey], error) {
 	old, err := s.cfg.Store.FindKey(ctx, in.ID) // for the role, which is part of the token and immutable
 	if err != nil {
 		return nil, err
@@ -100,7 +86,7 @@ func (s *Server) rotateKey(ctx context.Context, in *rotateKeyIn) (*stored[wire.R
 	kept, err := s.cfg.Store.RotateKey(ctx, in.Write, in.ID, access.Key{ID: next, SecretHash: access.HashToken(token)},
 		seconds(&in.Body.GraceSeconds), seconds(in.Body.ExpiresInSeconds), func(old, k access.KeyRecord, refused error) (int, []byte) {
 			if refused != nil {
-				return renderRefusedKey(in.request, old, refused)
+				return renderRefusedKey(in.Request, old, refused)
 			}
 			made = &wire.RotatedKey{Key: s.renderKey(k), Replaced: s.renderKey(old)}
 			raw := encodeBody(made)
@@ -112,36 +98,36 @@ func (s *Server) rotateKey(ctx context.Context, in *rotateKeyIn) (*stored[wire.R
 
 // keyIn changes a key, with a reason.
 type keyIn struct {
-	write
+	Change
 	ID   string      `path:"id" of:"key"`
 	Body wire.Reason `in:"body"`
 }
 
-func (s *Server) approveKey(ctx context.Context, in *keyIn) (*stored[wire.APIKey], error) {
-	kept, err := s.cfg.Store.ApproveKey(ctx, in.Write, in.ID, s.renderChangedKey(in.request))
+func (s *API) approveKey(ctx context.Context, in *keyIn) (*stored[wire.APIKey], error) {
+	kept, err := s.cfg.Store.ApproveKey(ctx, in.Write, in.ID, s.renderChangedKey(in.Request))
 	return keyAnswer[wire.APIKey](s, ctx, kept, err, nil)
 }
 
-func (s *Server) revokeKey(ctx context.Context, in *keyIn) (*stored[wire.APIKey], error) {
-	kept, err := s.cfg.Store.EndKey(ctx, in.Write, in.ID, s.renderChangedKey(in.request))
+func (s *API) revokeKey(ctx context.Context, in *keyIn) (*stored[wire.APIKey], error) {
+	kept, err := s.cfg.Store.EndKey(ctx, in.Write, in.ID, s.renderChangedKey(in.Request))
 	return keyAnswer[wire.APIKey](s, ctx, kept, err, nil)
 }
 
 // keyAnswer returns the kept answer, or the fresh one with a token unless it is a repeat. It reloads the keys of this
 // process so that a change applies at once.
-func keyAnswer[T any](s *Server, ctx context.Context, kept staff.Answer, err error, fresh *T) (*stored[T], error) {
+func keyAnswer[T any](s *API, ctx context.Context, kept staff.Answer, err error, fresh *T) (*stored[T], error) {
 	out := &stored[T]{Answer: kept}
 	if err != nil || kept.Replayed {
 		return out, err
 	}
-	if err := s.dir.load(ctx, 0); err != nil {
+	if err := s.cfg.ReloadKeys(ctx); err != nil {
 		slog.WarnContext(ctx, "apps and keys were not read", slog.Any("error", err))
 	}
 	out.fresh = fresh
 	return out, nil
 }
 
-func (s *Server) renderChangedKey(r *request) func(k access.KeyRecord, refused error) (int, []byte) {
+func (s *API) renderChangedKey(r *Request) func(k access.KeyRecord, refused error) (int, []byte) {
 	return func(k access.KeyRecord, refused error) (int, []byte) {
 		if refused != nil {
 			return renderRefusedKey(r, k, refused)
@@ -150,7 +136,7 @@ func (s *Server) renderChangedKey(r *request) func(k access.KeyRecord, refused e
 	}
 }
 
-func renderRefusedKey(r *request, k access.KeyRecord, refused error) (int, []byte) {
+func renderRefusedKey(r *Request, k access.KeyRecord, refused error) (int, []byte) {
 	why := refuse(wire.CodeKeyEnded)
 	switch {
 	case errors.Is(refused, access.ErrOwnKey):
@@ -160,7 +146,7 @@ func renderRefusedKey(r *request, k access.KeyRecord, refused error) (int, []byt
 	case k.ReplacedBy != "":
 		why.detail = fmt.Sprintf("The key was rotated already: its successor is %s.", k.ReplacedBy)
 	}
-	return r.kept(why)
+	return r.renderStored(why)
 }
 
 // seconds converts an optional number of seconds.

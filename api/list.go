@@ -19,11 +19,11 @@ const (
 
 // readQuery returns the parameters of a request. Unknown parameters are faults: a filter that is not applied would
 // mislead.
-func readQuery(r *request) *object { return queryObject(r.parameters()) }
+func readQuery(r *Request) *object { return queryObject(r.parameters()) }
 
 // checkQuery refuses a query that cannot be decoded, and any query of a route without parameters:
 // what is not applied would mislead, such as a dry_run that belongs into the body.
-func (r *request) checkQuery() error {
+func (r *Request) checkQuery() error {
 	if _, err := url.QueryUnescape(string(r.c.Context().URI().QueryString())); err != nil {
 		return invalidField("query", faultFormat, "is not percent-encoded")
 	}

@@ -16,30 +16,9 @@ import (
 	"hongbao/wire"
 )
 
-const (
-	headerLimit = 16 << 10
-	// requestTimeout bounds the work of one request; a create waits for the charge within it.
-	requestTimeout = 9 * time.Second
-)
+const headerLimit = 16 << 10
 
 var errAmbiguous = errors.New("ambiguous header lines")
-
-// listenerKind is the set of listeners of a route.
-type listenerKind int
-
-const (
-	listenPublic listenerKind = 1 << iota
-	listenStaff
-	listenBoth = listenPublic | listenStaff
-)
-
-// String returns the name of one listener in metrics.
-func (k listenerKind) String() string {
-	if k == listenStaff {
-		return "staff"
-	}
-	return "public"
-}
 
 // listener is one Fiber app with its address.
 type listener struct {
@@ -183,14 +162,15 @@ func (l *listener) enter(c *fiber.Ctx) error {
 	if start.IsZero() { // from within the process
 		start = time.Now()
 	}
-	r := &request{c: c, ctx: l.server.deadlines.from(start), server: l.server, caller: anonymous, id: requestID(c)}
+	r := &request{server: l.server, Request: Request{c: c, ctx: l.server.deadlines.from(start), host: &l.server.host, caller: anonymous,
+		id: requestID(c)}}
 	c.Set(fiber.HeaderXRequestID, r.id)
 	c.Locals(localRequest, r)
 	span := r.trace(l.server.cfg.Tracer)
 	if err := next(r); err != nil {
 		refused := asRefusal(err)
 		if refused.ours() {
-			refused.log(r.named(), r.id, r.place())
+			logRefusal(r.named(), refused, r.id, r.place())
 		}
 		writeProblem(c, refused, r.id)
 	}
@@ -248,7 +228,7 @@ func (l *listener) handler(r *route, method string) fiber.Handler {
 		if l.kind == listenStaff { // on the public listener a context per request would cost throughput
 			req.ctx = req.named()
 		}
-		a, err := r.handle(req)
+		a, err := r.handle(&req.Request)
 		if err != nil {
 			return err
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"hongbao/internal/packet"
+	"hongbao/internal/staff"
 	"hongbao/wire"
 )
 
@@ -24,7 +25,7 @@ type listing[F, I any] struct {
 type selection[F any] struct {
 	filter F
 	within string // the thing whose items are listed; "": those of the caller, or all
-	caller *caller
+	caller *Caller
 	now    time.Time // of the first page, so that all pages use the same time
 	after  position
 	limit  int
@@ -70,12 +71,12 @@ func checkCursor(s string) *fault {
 
 // filtered asks for what a filter selects, listed for a page of it.
 type filtered[F any] struct {
-	asked
+	Asked
 	Filter F `in:"query"`
 }
 
 type listed[F any] struct {
-	asked
+	Asked
 	Filter F          `in:"query"`
 	Page   pageParams `in:"query"`
 }
@@ -183,4 +184,13 @@ func numberOf(prefix, text string) int64 {
 		return 0
 	}
 	return n
+}
+
+// sumOf renders a total, without an amount when it did not reach the end.
+func sumOf(found staff.ListTotal, err error) (*wire.ListSum, error) {
+	out := &wire.ListSum{ListCount: wire.ListCount{Count: found.Count, More: found.AtLeast}}
+	if !found.AtLeast {
+		out.Amount = &found.Amount
+	}
+	return out, err
 }

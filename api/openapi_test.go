@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"reflect"
 	"slices"
 	"sort"
 	"strings"
@@ -146,11 +147,18 @@ func names(set map[string]bool) []string {
 }
 
 // bindOnly reads the members of an object as those of T.
-func bindOnly[T any](o *object) { filterIn[T](o) }
+func bindOnly[T any](o *object) {
+	var to T
+	binderOf(reflect.TypeFor[T]())(o, reflect.ValueOf(&to).Elem())
+}
 
 func bindBody[T any](body []byte) error {
-	_, err := boundTo[T](body)
-	return err
+	o, err := readObject(body)
+	if err != nil {
+		return err
+	}
+	bindOnly[T](o)
+	return o.done()
 }
 
 // TestRequestsAndDocument: what the readers know and what the document says are

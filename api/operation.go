@@ -3,23 +3,19 @@ package api
 import (
 	"cmp"
 	"context"
-	"errors"
 	"net/http"
 	"reflect"
 	"slices"
 	"strings"
 	"time"
 
-	"hongbao/internal/access"
-	"hongbao/internal/packet"
-	"hongbao/internal/payout"
 	"hongbao/internal/staff"
 	"hongbao/wire"
 )
 
 // An operation is a function of its typed input and answer. Input structs have these fields:
 //
-//	asked, or write   who asks; write also has the Idempotency-Key, and gives a staff.Write
+//	Asked, or Change  who asks; Change also has the Idempotency-Key, and gives a staff.Write
 //	path:"id" of:"…"  a parameter of the path, one of things
 //	in:"query"        a struct of parameters: names, bounds and texts are in its tags
 //	in:"body"         the body, strict JSON: likewise
@@ -28,21 +24,23 @@ import (
 // operations: they are the hot path, and an input filled by reflection would cost each of them allocations.
 type operation[In, Out any] func(ctx context.Context, in *In) (*Out, error)
 
-// asked is a request to staff's side.
-type asked struct{ *request }
+// Asked is who asks.
+type Asked struct{ *Request }
 
-// write is a request that changes something, with who, why, key and hash of its body.
-type write struct {
-	asked
+// Change is a request that changes something, with who, why, key and hash of its body.
+type Change struct {
+	Asked
 	staff.Write
 }
 
-func (a *asked) by(r *request) { a.request = r }
+// By gives an input its request.
+func (a *Asked) By(r *Request) { a.Request = r }
 
-func (w *write) sign(as staff.Write) { w.Write = as }
+// Sign gives an input the write that it is.
+func (w *Change) Sign(as staff.Write) { w.Write = as }
 
 // checker is an input with rules that tags cannot state. Their faults are reported with the others.
-type checker interface{ check(o *object) }
+type checker interface{ Check(o *object) }
 
 // input says how the input of an operation is read.
 type input struct {
@@ -68,7 +66,7 @@ func inputOf(t reflect.Type, of string) *input {
 	in := &input{}
 	for _, f := range reflect.VisibleFields(t) {
 		switch place := f.Tag.Get("in"); {
-		case f.Type == typeOf[write]():
+		case f.Type == typeOf[staff.Write]():
 			in.write = true
 		case f.Tag.Get("of") != "":
 			name := f.Tag.Get("of")
@@ -89,9 +87,9 @@ func inputOf(t reflect.Type, of string) *input {
 }
 
 // read fills an input, or returns the first kind of faults that the request has.
-func (in *input) read(r *request, to reflect.Value) error {
-	if a, ok := to.Addr().Interface().(interface{ by(*request) }); ok {
-		a.by(r)
+func (in *input) read(r *Request, to reflect.Value) error {
+	if a, ok := to.Addr().Interface().(interface{ By(*Request) }); ok {
+		a.By(r)
 	}
 	if len(in.query) > 0 {
 		o := queryObject(r.parameters())
@@ -142,8 +140,8 @@ func (in *input) read(r *request, to reflect.Value) error {
 	if absent != nil {
 		return absent
 	}
-	if s, ok := to.Addr().Interface().(interface{ sign(staff.Write) }); ok {
-		s.sign(w)
+	if s, ok := to.Addr().Interface().(interface{ Sign(staff.Write) }); ok {
+		s.Sign(w)
 	}
 	return nil
 }
@@ -154,7 +152,7 @@ func (in *input) bind(o *object, to reflect.Value, parts ...inputPart) error {
 		p.bind(o, to.FieldByIndex(p.field.Index))
 	}
 	if c, ok := to.Addr().Interface().(checker); ok && (in.body == nil) == o.plain {
-		c.check(o)
+		c.Check(o)
 	}
 	return o.done()
 }
@@ -228,7 +226,7 @@ func routeOf[In, Out any](r *route, do operation[In, Out]) *route {
 		}
 	}
 	limit, status := r.limit, r.answers[0].status
-	r.handle = func(q *request) (answer, error) {
+	r.handle = func(q *Request) (answer, error) {
 		var given In
 		if err := in.read(q, reflect.ValueOf(&given).Elem()); err != nil {
 			return answer{}, err
@@ -286,44 +284,42 @@ func (s *stored[T]) answer() answer {
 	return a
 }
 
-// ok, made and accepts describe the answer of an operation.
-func ok(about string) []reply      { return []reply{{status: http.StatusOK, about: about}} }
-func made(about string) []reply    { return []reply{{status: http.StatusCreated, about: about}} }
-func accepts(about string) []reply { return []reply{{status: http.StatusAccepted, about: about}} }
+// ok, created and accepted describe the answer of an operation.
+func ok(about string) []reply       { return []reply{{status: http.StatusOK, about: about}} }
+func created(about string) []reply  { return []reply{{status: http.StatusCreated, about: about}} }
+func accepted(about string) []reply { return []reply{{status: http.StatusAccepted, about: about}} }
 
-// refusedWrite turns an error of an operation into a refusal; missing is the refusal of an unknown id.
-func refusedWrite(err error, missing *refusal) error {
-	if _, refused := errors.AsType[*refusal](err); refused {
-		return err
-	}
-	switch {
-	case errors.Is(err, packet.ErrNotFound) && missing != nil:
-		return missing
-	case errors.Is(err, access.ErrActorKeyEnded):
-		return refuseKey(keyUnknown)
-	case errors.Is(err, payout.ErrEvidenceRequired):
-		return invalidField("evidence", faultRequired, "is required: the payment is not final")
-	case errors.Is(err, staff.ErrKeyReused):
-		return refuse(wire.CodeKeyReused)
-	case errors.Is(err, staff.ErrInProgress):
-		return &refusal{code: wire.CodeRequestInProgress, retryAfter: shortPause}
-	case errors.Is(err, payout.ErrSelfApproval):
-		return &refusal{code: wire.CodeForbidden, detail: "The person who decided cannot approve or reject; another person has to."}
-	case errors.Is(err, payout.ErrNotAuthor):
-		return &refusal{code: wire.CodeForbidden, detail: "Only the person who decided can withdraw a decision; others can reject it."}
-	case errors.Is(err, payout.ErrDecisionChanged):
-		return refuse(wire.CodeDecisionChanged)
-	case errors.Is(err, payout.ErrRecoveryRequired):
-		return refuse(wire.CodeRecoveryRequired)
-	}
-	return err
-}
-
-// kept renders a refusal that is stored as the answer to a write.
-func (r *request) kept(e *refusal) (status int, body []byte) {
+// renderStored renders a refusal that is stored as the answer to a write.
+func (r *Request) renderStored(e *refusal) (status int, body []byte) {
 	p := e.problem(instanceOf(r.c), r.id)
 	return p.Status, encodeBody(p)
 }
 
 // now is the time of a request.
-func (a asked) now() time.Time { return a.server.cfg.Now().UTC() }
+func (r *Request) now() time.Time { return r.host.now().UTC() }
+
+// accept returns status 202 and a body.
+func accept(body any) (int, []byte) { return http.StatusAccepted, encodeBody(body) }
+
+// encodeBody encodes an answer of this package, which cannot fail.
+func encodeBody(body any) []byte {
+	raw, err := encode(body)
+	if err != nil {
+		return []byte("{}")
+	}
+	return raw
+}
+
+// staffWrite returns who writes, why, and under which Idempotency-Key.
+func (r *Request) staffWrite(body any, reason string) (staff.Write, error) {
+	key, err := r.idempotencyKey()
+	if err != nil {
+		return staff.Write{}, err
+	}
+	hash, err := bodyHash(body)
+	if err != nil {
+		return staff.Write{}, err
+	}
+	owner := r.caller.key
+	return staff.Write{Owner: owner.Owner, Role: string(owner.Role), KeyID: owner.ID, Key: key, BodyHash: hash, Reason: reason}, nil
+}

@@ -105,7 +105,7 @@ func answerNoRoom(ctx context.Context, c net.Conn) error {
 	}
 	id := newRequestID()
 	r := unavailable(errNoRoomConn)
-	r.log(ctx, id, "connection")
+	logRefusal(ctx, r, id, "connection")
 	status, body := r.render(path, id)
 	out := fmt.Appendf(nil, "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %d\r\nRetry-After: %d\r\nX-Request-Id: "+
 		"%s\r\nConnection: close\r\n\r\n",

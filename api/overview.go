@@ -12,7 +12,7 @@ import (
 var kindNames = map[payout.Kind]string{payout.KindCharge: "charge", payout.KindPayout: "payout", payout.KindRefund: "refund",
 	payout.KindHonour: "honour"}
 
-func (s *Server) getOverview(ctx context.Context, _ *struct{}) (*wire.Overview, error) {
+func (s *API) getOverview(ctx context.Context, _ *struct{}) (*wire.Overview, error) {
 	found, err := s.cfg.Store.Overview(ctx)
 	if err != nil {
 		return nil, err
@@ -40,14 +40,11 @@ func renderPile(p staff.Backlog) wire.Pile {
 	return wire.Pile{Count: p.Count, OldestAt: timeOrNull(p.Oldest)}
 }
 
-// fundsOf returns the figures of a proof over all packets. Share conflicts are paid with our
-// own money and are left out.
+// fundsOf returns where the money of all packets is. Share conflicts are paid with our own money and are left out.
 func fundsOf(all payout.Balances) *wire.Funds {
-	a := proofCheck{}
-	a.ledger = all.Own()
-	p := a.figures()
-	f := &wire.Funds{Funded: p.Total, Paid: p.Paid, Owed: p.Owed, Remaining: p.Remaining,
-		Refunding: p.Refunding, Refunded: p.Refunded}
+	own := all.Own()
+	f := &wire.Funds{Funded: own.Charged(), Paid: own.Paid(), Owed: own.ByAccount[payout.AccountOwed],
+		Remaining: own.ByAccount[payout.AccountHolding], Refunding: own.ByAccount[payout.AccountRefunding], Refunded: own.Refunded()}
 	f.Ties = f.Funded == f.Paid+f.Owed+f.Remaining+f.Refunding+f.Refunded && min(f.Paid, f.Owed, f.Remaining, f.Refunding, f.Refunded) >= 0
 	return f
 }

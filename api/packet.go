@@ -82,10 +82,3 @@ func (s *Server) render(snap snapshot) (wire.Packet, error) {
 	}
 	return out, nil
 }
-
-func failureOf(f *packet.Failure) *wire.Failure {
-	if f == nil {
-		return nil
-	}
-	return &wire.Failure{Code: f.Code, Message: f.Message}
-}

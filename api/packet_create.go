@@ -19,8 +19,6 @@ const (
 	// rowTimeout bounds the check whether MySQL has a packet that Redis does not have. Creates
 	// must work without MySQL, so it is short.
 	rowTimeout = 300 * time.Millisecond
-	// readTimeout bounds a read from MySQL.
-	readTimeout = 2 * time.Second
 	// Pauses between polls of a packet that is being funded.
 	firstLook = 5 * time.Millisecond
 	lastLook  = 50 * time.Millisecond

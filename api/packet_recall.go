@@ -32,7 +32,7 @@ func (s *Server) recallStaffPacket(ctx context.Context, in *recallPacketIn) (*st
 	if err != nil {
 		return nil, err
 	}
-	kept.Status, kept.Body = accepted(body)
+	kept.Status, kept.Body = accept(body)
 	return storedAs[wire.StaffPacket](s.cfg.Store.EndRecall(ctx, in.Write, kept))
 }
 
@@ -53,7 +53,7 @@ func (r *request) beforeRecall(ctx context.Context, id string) (staff.Recall, er
 			out.After = string(packet.StatusRejected)
 			break
 		}
-		out.Refused.Status, out.Refused.Body = r.kept(notOpenYet(snap.OpensAt, shortPause))
+		out.Refused.Status, out.Refused.Body = r.renderStored(notOpenYet(snap.OpensAt, shortPause))
 	case packet.StatusScheduled, packet.StatusOpen:
 		out.After = string(packet.StatusClosing)
 	}

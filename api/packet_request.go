@@ -3,11 +3,7 @@ package api
 import (
 	"errors"
 	"fmt"
-	"regexp"
-	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"hongbao/internal/money"
 	"hongbao/internal/packet"
@@ -121,18 +117,6 @@ func readSplit(o *object, q *createRequest) {
 	}
 }
 
-// rfc3339 matches a valid time. time.Parse also accepts one-digit hours, commas for points,
-// and zones of a whole day.
-var rfc3339 = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`)
-
-// parseTime reads an RFC 3339 time.
-func parseTime(s string) (time.Time, error) {
-	if !rfc3339.MatchString(s) {
-		return time.Time{}, errors.New("not an RFC 3339 time")
-	}
-	return time.Parse(time.RFC3339, s)
-}
-
 // readTime reads an RFC 3339 time and truncates it to milliseconds.
 func readTime(o *object, name string) *time.Time {
 	var at time.Time
@@ -148,26 +132,6 @@ func readTime(o *object, name string) *time.Time {
 		return nil
 	}
 	return &at
-}
-
-// checkText checks a text for people: at most limit characters, no control characters.
-func checkText(limit int) func(string) *fault {
-	return func(s string) *fault {
-		switch {
-		case utf8.RuneCountInString(s) > limit:
-			return &fault{faultLength, fmt.Sprintf("must have at most %d characters", limit)}
-		case strings.ContainsFunc(s, unicode.IsControl):
-			return &fault{faultCharacters, "must not contain control characters"}
-		}
-		return nil
-	}
-}
-
-func valueOr[T any](v *T, other T) T {
-	if v == nil {
-		return other
-	}
-	return *v
 }
 
 // packet returns the packet to stage. Redis sets its times.

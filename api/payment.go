@@ -3,12 +3,9 @@ package api
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
@@ -16,32 +13,26 @@ import (
 	"hongbao/wire"
 )
 
-// listTimeout bounds the read of a page of payments.
-const listTimeout = 8 * time.Second
-
-// maxNamed is how many payments a request can list by id.
-const maxNamed = 100
-
 // payments is the resource of charges, payouts or refunds: F is the filter of its list, I an item.
 type payments[F, I any] struct {
-	server *Server
+	api    *API
 	kind   payout.Kind
 	path   string
 	filter func(F) wire.RefundFilter
 	render func(staff.PaymentRow) I
 }
 
-func (s *Server) payouts() payments[wire.PayoutFilter, wire.Payout] {
+func (s *API) payouts() payments[wire.PayoutFilter, wire.Payout] {
 	return payments[wire.PayoutFilter, wire.Payout]{s, payout.KindPayout, wire.PathPayouts,
 		func(f wire.PayoutFilter) wire.RefundFilter { return wire.RefundFilter{PayoutFilter: f} }, s.renderPayout}
 }
 
-func (s *Server) refunds() payments[wire.RefundFilter, wire.Refund] {
+func (s *API) refunds() payments[wire.RefundFilter, wire.Refund] {
 	return payments[wire.RefundFilter, wire.Refund]{s, payout.KindRefund, wire.PathRefunds,
 		func(f wire.RefundFilter) wire.RefundFilter { return f }, s.renderRefund}
 }
 
-func (s *Server) charges() payments[wire.PayoutFilter, wire.Payment] {
+func (s *API) charges() payments[wire.PayoutFilter, wire.Payment] {
 	return payments[wire.PayoutFilter, wire.Payment]{s, payout.KindCharge, wire.PathCharges,
 		func(f wire.PayoutFilter) wire.RefundFilter { return wire.RefundFilter{PayoutFilter: f} }, s.renderChargePayment}
 }
@@ -52,14 +43,14 @@ func (p payments[F, I]) list() listing[F, I] {
 	return listing[F, I]{thing + "s", thing, func(ctx context.Context, a selection[F]) ([]I, *position, error) {
 		f := listFilter(p.kind, p.filter(a.filter), a.now)
 		f.AfterTime, f.AfterID, f.Limit = a.after.At, a.after.ID, a.limit+1
-		rows, err := p.server.cfg.Store.Payments(ctx, f)
+		rows, err := p.api.cfg.Store.Payments(ctx, f)
 		return cut(rows, err, a.limit, func(r staff.PaymentRow) position { return position{r.CreatedAt, r.ID} }, p.render)
 	}}
 }
 
 // sum is the operation that sums what the list with the same filters returns.
 func (p payments[F, I]) sum(ctx context.Context, in *filtered[F]) (*wire.PaymentSum, error) {
-	sum, more, err := p.server.cfg.Store.PaymentSum(ctx, listFilter(p.kind, p.filter(in.Filter), in.now()))
+	sum, more, err := p.api.cfg.Store.PaymentSum(ctx, listFilter(p.kind, p.filter(in.Filter), in.now()))
 	return &wire.PaymentSum{Count: sum.Count, Amount: sum.Amount, More: more}, err
 }
 
@@ -101,37 +92,12 @@ func listFilter(kind payout.Kind, f wire.RefundFilter, now time.Time) staff.Paym
 	return out
 }
 
-// checkFilter checks a text that is only compared.
-func checkFilter(s string) *fault {
-	if s == "" || len(s) > maxFieldName || !utf8.ValidString(s) {
-		return &fault{faultFormat, "must have 1 to 128 bytes of UTF-8"}
-	}
-	return nil
-}
-
-// checkCode checks a text that is compared with codes, which are ASCII: MySQL refuses to
-// compare them with other text.
-func checkCode(s string) *fault {
-	if !isVisible(s, maxFieldName) {
-		return &fault{faultFormat, "must have 1 to 128 visible ASCII characters"}
-	}
-	return nil
-}
-
-// isPayment checks for the id of a payment of one of some kinds. Share conflicts are listed as payouts.
-func isPayment(kinds ...payout.Kind) func(string) bool {
-	return func(id string) bool {
-		parts, err := payout.Parse(id)
-		return err == nil && slices.Contains(kinds, parts.Kind) && parts.PaymentID == id
-	}
-}
-
 type payoutIn struct {
-	asked
+	Asked
 	ID string `path:"id" of:"payout"`
 }
 
-func (s *Server) getPayout(ctx context.Context, in *payoutIn) (*wire.PayoutDetail, error) {
+func (s *API) getPayout(ctx context.Context, in *payoutIn) (*wire.PayoutDetail, error) {
 	d, err := s.payment(ctx, in.ID)
 	if errors.Is(err, packet.ErrNotFound) {
 		return s.getUnbooked(ctx, in.ID)
@@ -149,11 +115,11 @@ func (s *Server) getPayout(ctx context.Context, in *payoutIn) (*wire.PayoutDetai
 }
 
 type refundIn struct {
-	asked
+	Asked
 	ID string `path:"id" of:"refund"`
 }
 
-func (s *Server) getRefund(ctx context.Context, in *refundIn) (*wire.RefundDetail, error) {
+func (s *API) getRefund(ctx context.Context, in *refundIn) (*wire.RefundDetail, error) {
 	d, err := s.payment(ctx, in.ID)
 	if err != nil {
 		return nil, err
@@ -174,11 +140,11 @@ func (s *Server) getRefund(ctx context.Context, in *refundIn) (*wire.RefundDetai
 }
 
 type chargeIn struct {
-	asked
+	Asked
 	ID string `path:"id" of:"charge"`
 }
 
-func (s *Server) getCharge(ctx context.Context, in *chargeIn) (*wire.ChargeDetail, error) {
+func (s *API) getCharge(ctx context.Context, in *chargeIn) (*wire.ChargeDetail, error) {
 	d, err := s.payment(ctx, in.ID)
 	if err != nil {
 		return nil, err
@@ -189,21 +155,21 @@ func (s *Server) getCharge(ctx context.Context, in *chargeIn) (*wire.ChargeDetai
 }
 
 // renderChargePayment renders a charge, which the workflow of its packet runs.
-func (s *Server) renderChargePayment(r staff.PaymentRow) wire.Payment {
+func (s *API) renderChargePayment(r staff.PaymentRow) wire.Payment {
 	out := s.renderPayout(r).Payment
 	out.Workflow = s.workflowLink("packet/" + r.PacketID)
 	return out
 }
 
 // payment reads a payment with its attempts and history.
-func (s *Server) payment(ctx context.Context, id string) (staff.PaymentDetail, error) {
+func (s *API) payment(ctx context.Context, id string) (staff.PaymentDetail, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	return s.cfg.Store.Payment(ctx, id)
 }
 
 // history returns the attempts, events and workflow of a payment. began describes its first row.
-func (s *Server) history(ctx context.Context, d staff.PaymentDetail, began payout.EventCode, workflow string) (out wire.PaymentHistory, err error) {
+func (s *API) history(ctx context.Context, d staff.PaymentDetail, began payout.EventCode, workflow string) (out wire.PaymentHistory, err error) {
 	out.Attempts = renderAttempts(d)
 	if out.Timeline, out.Temporal, err = s.timeline(ctx, d, began, workflow); err != nil {
 		return out, err
@@ -218,7 +184,7 @@ type payoutStatusesIn struct {
 	} `in:"query"`
 }
 
-func (s *Server) getPayoutStatuses(ctx context.Context, in *payoutStatusesIn) (*wire.PayoutStatuses, error) {
+func (s *API) getPayoutStatuses(ctx context.Context, in *payoutStatusesIn) (*wire.PayoutStatuses, error) {
 	found, err := s.statuses(ctx, in.Query.IDs)
 	return &wire.PayoutStatuses{Items: found}, err
 }
@@ -229,7 +195,7 @@ type refundStatusesIn struct {
 	} `in:"query"`
 }
 
-func (s *Server) getRefundStatuses(ctx context.Context, in *refundStatusesIn) (*wire.RefundStatuses, error) {
+func (s *API) getRefundStatuses(ctx context.Context, in *refundStatusesIn) (*wire.RefundStatuses, error) {
 	found, err := s.statuses(ctx, in.Query.IDs)
 	out := &wire.RefundStatuses{Items: make([]wire.RefundAt, len(found))}
 	for i, one := range found {
@@ -239,7 +205,7 @@ func (s *Server) getRefundStatuses(ctx context.Context, in *refundStatusesIn) (*
 }
 
 // statuses returns the statuses of ids with commas between them.
-func (s *Server) statuses(ctx context.Context, text string) ([]wire.PayoutAt, error) {
+func (s *API) statuses(ctx context.Context, text string) ([]wire.PayoutAt, error) {
 	ids := strings.Split(text, ",")
 	found, err := s.cfg.Store.PaymentStatuses(ctx, ids)
 	out := []wire.PayoutAt{}
@@ -249,23 +215,4 @@ func (s *Server) statuses(ctx context.Context, text string) ([]wire.PayoutAt, er
 		}
 	}
 	return out, err
-}
-
-// checkIDs checks ids of one kind of thing, with commas between them.
-func checkIDs(thing string) func(string) *fault {
-	return func(text string) *fault {
-		ids := strings.Split(text, ",")
-		if len(ids) > maxNamed {
-			return &fault{faultLength, fmt.Sprintf("must have 1 to %d ids", maxNamed)}
-		}
-		for i, id := range ids {
-			if !things[thing].valid(id) {
-				return &fault{faultFormat, "must be ids, each of a " + thing + ", with commas between them"}
-			}
-			if slices.Contains(ids[:i], id) {
-				return &fault{faultDuplicate, "must have no id twice"}
-			}
-		}
-		return nil
-	}
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // previewRetry returns the effect of a retry of a payment.
-func (s *Server) previewRetry(ctx context.Context, id string) (wire.RetryPreview, error) {
+func (s *API) previewRetry(ctx context.Context, id string) (wire.RetryPreview, error) {
 	v, err := s.cfg.Store.PreviewDecision(ctx, id,
 		payout.DecisionRequest{Kind: payout.DecisionRetry, ApproveFrom: s.cfg.ApprovalAmount})
 	if err != nil && !refusedByState(err) {
@@ -49,7 +49,7 @@ func shareOf(r staff.PaymentRow) *int {
 	return &r.ShareIndex
 }
 
-func (s *Server) renderPayout(r staff.PaymentRow) wire.Payout {
+func (s *API) renderPayout(r staff.PaymentRow) wire.Payout {
 	out := wire.Payout{ShareIndex: shareOf(r), Payment: wire.Payment{
 		ID: r.ID, PacketID: r.PacketID, UserID: r.UserID, Amount: r.Amount, Currency: r.Currency,
 		Status: wire.PayoutStatus(r.Status), OrderNo: textOrNull(r.OrderNo), Provider: r.Provider, ProviderRef: textOrNull(r.ProviderRef),
@@ -76,7 +76,7 @@ func payoutWorkflow(r staff.PaymentRow) string {
 
 // workflowLink builds the address of a workflow in the Temporal UI. The id may contain slashes
 // and any user id.
-func (s *Server) workflowLink(id string) wire.WorkflowLink {
+func (s *API) workflowLink(id string) wire.WorkflowLink {
 	base := s.cfg.TemporalUIURL
 	for len(base) > 0 && base[len(base)-1] == '/' {
 		base = base[:len(base)-1]

@@ -17,22 +17,22 @@ import (
 )
 
 type retryPayoutsIn struct {
-	write
+	Change
 	Body wire.BulkRetry `in:"body"`
 }
 
-func (s *Server) retryPayouts(ctx context.Context, in *retryPayoutsIn) (*stored[wire.BulkRetried], error) {
-	return storedAs[wire.BulkRetried](s.retryMany(ctx, payout.KindPayout, in.write, in.Body, func(b wire.BulkRetried) any { return b }))
+func (s *API) retryPayouts(ctx context.Context, in *retryPayoutsIn) (*stored[wire.BulkRetried], error) {
+	return storedAs[wire.BulkRetried](s.retryMany(ctx, payout.KindPayout, in.Change, in.Body, func(b wire.BulkRetried) any { return b }))
 }
 
 type retryRefundsIn struct {
-	write
+	Change
 	Body wire.BulkRefundRetry `in:"body"`
 }
 
-func (s *Server) retryRefunds(ctx context.Context, in *retryRefundsIn) (*stored[wire.BulkRefundsRetried], error) {
+func (s *API) retryRefunds(ctx context.Context, in *retryRefundsIn) (*stored[wire.BulkRefundsRetried], error) {
 	body := wire.BulkRetry{Filter: wire.BulkFilter(in.Body.Filter), Reason: in.Body.Reason, DryRun: in.Body.DryRun}
-	return storedAs[wire.BulkRefundsRetried](s.retryMany(ctx, payout.KindRefund, in.write, body, func(b wire.BulkRetried) any {
+	return storedAs[wire.BulkRefundsRetried](s.retryMany(ctx, payout.KindRefund, in.Change, body, func(b wire.BulkRetried) any {
 		out := wire.BulkRefundsRetried{BulkSum: b.BulkSum, Items: make([]wire.BulkRefundItem, len(b.Items))}
 		for i, item := range b.Items {
 			out.Items[i] = wire.BulkRefundItem(item)
@@ -42,7 +42,7 @@ func (s *Server) retryRefunds(ctx context.Context, in *retryRefundsIn) (*stored[
 }
 
 // retryMany retries many payments of one kind. Payouts and refunds have separate routes, and so separate keys.
-func (s *Server) retryMany(ctx context.Context, kind payout.Kind, in write, body wire.BulkRetry, render func(wire.BulkRetried) any,
+func (s *API) retryMany(ctx context.Context, kind payout.Kind, in Change, body wire.BulkRetry, render func(wire.BulkRetried) any,
 ) (staff.Answer, error) {
 	out := wire.BulkRetried{BulkSum: wire.BulkSum{DryRun: body.DryRun}, Items: []wire.BulkItem{}}
 	return s.decideMany(ctx, in.Write, bulk{
@@ -77,7 +77,7 @@ const (
 )
 
 // checkNamed refuses unknown ids.
-func (s *Server) checkNamed(ctx context.Context, ids []string, thing string) error {
+func (s *API) checkNamed(ctx context.Context, ids []string, thing string) error {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	for i, id := range ids {
@@ -94,7 +94,7 @@ func (s *Server) checkNamed(ctx context.Context, ids []string, thing string) err
 
 // bulkIDs lists the selected payments: those that can be retried, unless the filter has a
 // status.
-func (s *Server) bulkIDs(ctx context.Context, f staff.PaymentFilter) (ids []string, more bool, err error) {
+func (s *API) bulkIDs(ctx context.Context, f staff.PaymentFilter) (ids []string, more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	f.Limit = maxBulk + 1
@@ -122,7 +122,7 @@ func (s *Server) bulkIDs(ctx context.Context, f staff.PaymentFilter) (ids []stri
 }
 
 // bulkItem decides about one payout, or returns what would be decided.
-func (s *Server) bulkItem(ctx context.Context, w staff.Write, id string, dryRun bool) (wire.BulkItem, money.Fen, error) {
+func (s *API) bulkItem(ctx context.Context, w staff.Write, id string, dryRun bool) (wire.BulkItem, money.Fen, error) {
 	c := payout.DecisionRequest{Kind: payout.DecisionRetry, ApproveFrom: s.cfg.ApprovalAmount}
 	store := s.cfg.Store
 	d, err := store.Payment(ctx, id)
@@ -150,15 +150,10 @@ func (s *Server) bulkItem(ctx context.Context, w staff.Write, id string, dryRun 
 	return item, d.Amount, err
 }
 
-func refusedByState(err error) bool {
-	return errors.Is(err, payout.ErrNotRetryable) || errors.Is(err, payout.ErrDecisionPending) ||
-		errors.Is(err, payout.ErrDecisionChanged) || errors.Is(err, payout.ErrHeld) && !errors.Is(err, payout.ErrMySQLRestored)
-}
-
 // bulkDecide decides about one payout, also when the preview refused it. There is one decision
 // per key and payout, whose item is stored, so that a repeated call decides nothing twice and
 // returns the same.
-func (s *Server) bulkDecide(ctx context.Context, w staff.Write, id string, c payout.DecisionRequest, item wire.BulkItem,
+func (s *API) bulkDecide(ctx context.Context, w staff.Write, id string, c payout.DecisionRequest, item wire.BulkItem,
 ) (wire.BulkItem, error) {
 	w.Route += "/" + id
 	stored, err := s.cfg.Store.Decide(ctx, w, id, c, func(d *staff.Decision, _ staff.PaymentRow, refused error) (int, []byte) {

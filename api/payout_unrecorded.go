@@ -12,7 +12,7 @@ import (
 
 // getUnbooked answers for a payout that MySQL does not have: its claim may be acknowledged in
 // Redis, with a hand-off that waits for a worker or a run that waits for MySQL.
-func (s *Server) getUnbooked(ctx context.Context, id string) (*wire.PayoutDetail, error) {
+func (s *API) getUnbooked(ctx context.Context, id string) (*wire.PayoutDetail, error) {
 	c, err := s.claimOfShare(ctx, id)
 	if err != nil {
 		return nil, err
@@ -38,7 +38,7 @@ func (s *Server) getUnbooked(ctx context.Context, id string) (*wire.PayoutDetail
 
 // claimOfShare returns the claim in Redis whose payout has this id; nil: none. Shares are
 // claimed in the order of their index.
-func (s *Server) claimOfShare(ctx context.Context, id string) (*packet.Claim, error) {
+func (s *API) claimOfShare(ctx context.Context, id string) (*packet.Claim, error) {
 	parts, err := payout.Parse(id)
 	if err != nil || parts.Kind != payout.KindPayout {
 		return nil, nil //nolint:nilerr // an id of another form has no claim

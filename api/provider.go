@@ -10,7 +10,7 @@ import (
 	"hongbao/wire"
 )
 
-func (s *Server) renderProvider(p staff.ProviderState) wire.PaymentProvider {
+func (s *API) renderProvider(p staff.ProviderState) wire.PaymentProvider {
 	out := wire.PaymentProvider{Name: p.Name, Held: p.Hold != nil, ReleasedAt: timeOrNull(p.ReleasedAt)}
 	if h := p.Hold; h != nil {
 		out.Hold = &wire.ProviderHold{By: h.By, Role: h.Role, Reason: h.Reason, Since: wire.At(h.Since)}
@@ -21,7 +21,7 @@ func (s *Server) renderProvider(p staff.ProviderState) wire.PaymentProvider {
 	return out
 }
 
-func (s *Server) listProviders(ctx context.Context, _ *struct{}) (*wire.List[wire.PaymentProvider], error) {
+func (s *API) listProviders(ctx context.Context, _ *struct{}) (*wire.List[wire.PaymentProvider], error) {
 	out := &wire.List[wire.PaymentProvider]{}
 	for _, name := range s.cfg.Providers.Names() {
 		state, err := s.cfg.Store.ProviderState(ctx, name)
@@ -34,13 +34,13 @@ func (s *Server) listProviders(ctx context.Context, _ *struct{}) (*wire.List[wir
 }
 
 type providerIn struct {
-	write
+	Change
 	Name string            `path:"name" of:"provider"`
 	Body wire.HoldDecision `in:"body"`
 }
 
 // holdProvider places or releases a hold.
-func (s *Server) holdProvider(hold bool) operation[providerIn, stored[wire.PaymentProvider]] {
+func (s *API) holdProvider(hold bool) operation[providerIn, stored[wire.PaymentProvider]] {
 	return func(ctx context.Context, in *providerIn) (*stored[wire.PaymentProvider], error) {
 		if !slices.Contains(s.cfg.Providers.Names(), in.Name) {
 			return nil, packet.ErrNotFound

@@ -12,16 +12,11 @@ import (
 	"hongbao/wire"
 )
 
-const (
-	maxRecipientName = 64 // characters
-	maxAuthorization = 64 // bytes
-)
-
 // bindRecipient reads the members of a recipient.
-var bindRecipient = binderOf(typeOf[wire.Recipient]())
+var bindRecipient = binderOf(reflect.TypeFor[wire.Recipient]())
 
-// recipient reads a recipient that is an account, or an object with more.
-func (o *object) recipient(name string) (out wire.Recipient) {
+// readRecipient reads a recipient that is an account, or an object with more.
+func readRecipient(o *object, name string) (out wire.Recipient) {
 	value, ok := o.get(name, false)
 	switch {
 	case !ok:
@@ -35,20 +30,6 @@ func (o *object) recipient(name string) (out wire.Recipient) {
 		o.fault(name, fault{faultType, "must be a string or an object"})
 	}
 	return out
-}
-
-func checkRecipientName(s string) *fault {
-	if s == "" {
-		return &fault{faultLength, "must not be empty"}
-	}
-	return checkText(maxRecipientName)(s)
-}
-
-func checkAuthorization(s string) *fault {
-	if !isVisible(s, maxAuthorization) {
-		return &fault{faultFormat, "must be 1 to 64 visible ASCII characters"}
-	}
-	return nil
 }
 
 // providerLimits returns the limits of all providers, by name.

@@ -11,10 +11,7 @@ import (
 	"hongbao/wire"
 )
 
-var reconciliationStatuses = []staff.ReconciliationStatus{staff.ReconciliationRequested, staff.ReconciliationRunning,
-	staff.ReconciliationDone, staff.ReconciliationFailed}
-
-func (s *Server) renderReconciliation(r staff.Reconciliation) wire.Reconciliation {
+func (s *API) renderReconciliation(r staff.Reconciliation) wire.Reconciliation {
 	out := wire.Reconciliation{
 		ID: r.ID, Provider: r.Provider, Date: wire.Date(r.Day), Status: wire.ReconciliationStatus(r.Status), Provisional: r.Provisional,
 		RequestedBy: r.RequestedBy, Reason: textOrNull(r.Reason), CreatedAt: wire.At(r.CreatedAt), StartedAt: timeOrNull(r.StartedAt),
@@ -29,22 +26,15 @@ func (s *Server) renderReconciliation(r staff.Reconciliation) wire.Reconciliatio
 	return out
 }
 
-func checkDay(s string) *fault {
-	if _, err := payout.ParseDay(s); err != nil {
-		return &fault{faultFormat, fmt.Sprintf("must be a day, YYYY-MM-DD, of the years %d to %d", payout.FirstYear, payout.LastYear)}
-	}
-	return nil
-}
-
 type reconcileIn struct {
-	write
+	Change
 	Body wire.ReconcileRequest `in:"body"`
 }
 
-func (in *reconcileIn) check(o *object) {
-	name, _ := in.server.statement()
+func (in *reconcileIn) Check(o *object) {
+	name, _ := statement(in.host.providers)
 	in.Body.Provider = cmp.Or(in.Body.Provider, name)
-	zone, err := in.server.zoneOf(in.Body.Provider)
+	zone, err := zoneOf(in.host.providers, in.Body.Provider)
 	if err != nil {
 		o.fault("provider", fault{faultEnum, "is not a provider with statements"})
 		return
@@ -55,8 +45,8 @@ func (in *reconcileIn) check(o *object) {
 }
 
 // zoneOf returns the time zone of a provider's statement. Errors: payout.ErrProviderMissing.
-func (s *Server) zoneOf(name string) (*time.Location, error) {
-	p, err := s.cfg.Providers.Of(name)
+func zoneOf(providers *payout.Registry, name string) (*time.Location, error) {
+	p, err := providers.Of(name)
 	if err != nil {
 		return nil, err
 	}
@@ -67,21 +57,21 @@ func (s *Server) zoneOf(name string) (*time.Location, error) {
 }
 
 // startReconciliation records the request; the worker carries it out.
-func (s *Server) startReconciliation(ctx context.Context, in *reconcileIn) (*stored[wire.Reconciliation], error) {
+func (s *API) startReconciliation(ctx context.Context, in *reconcileIn) (*stored[wire.Reconciliation], error) {
 	day := payout.Day(in.Body.Date)
 	if day == "" { // not stored with the key: the default changes every day
-		zone, err := s.zoneOf(in.Body.Provider)
+		zone, err := zoneOf(s.cfg.Providers, in.Body.Provider)
 		if err != nil {
 			return nil, err
 		}
 		day = payout.DayOf(in.now(), zone)
 	}
 	return storedAs[wire.Reconciliation](s.cfg.Store.RequestReconciliation(ctx, in.Write, in.Body.Provider, day,
-		func(one staff.Reconciliation) (int, []byte) { return accepted(s.renderReconciliation(one)) }))
+		func(one staff.Reconciliation) (int, []byte) { return accept(s.renderReconciliation(one)) }))
 }
 
 // reconciliations is the list of reconciliations.
-func (s *Server) reconciliations() listing[wire.ReconciliationFilter, wire.Reconciliation] {
+func (s *API) reconciliations() listing[wire.ReconciliationFilter, wire.Reconciliation] {
 	return listing[wire.ReconciliationFilter, wire.Reconciliation]{"reconciliations", "reconciliation",
 		func(ctx context.Context, a selection[wire.ReconciliationFilter]) ([]wire.Reconciliation, *position, error) {
 			rows, err := s.cfg.Store.Reconciliations(ctx, staff.ReconciliationFilter{Provider: a.filter.Provider, Day: payout.Day(a.filter.Date),
@@ -95,7 +85,7 @@ type reconciliationIn struct {
 	ID string `path:"id" of:"reconciliation"`
 }
 
-func (s *Server) getReconciliation(ctx context.Context, in *reconciliationIn) (*wire.Reconciliation, error) {
+func (s *API) getReconciliation(ctx context.Context, in *reconciliationIn) (*wire.Reconciliation, error) {
 	one, err := s.cfg.Store.Reconciliation(ctx, in.ID)
 	out := s.renderReconciliation(one)
 	return &out, err

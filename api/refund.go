@@ -10,7 +10,7 @@ import (
 
 // renderRefund renders a payment of kind refund. The number in its id is 0 for the remainder,
 // or the share of a cancelled payout plus one.
-func (s *Server) renderRefund(r staff.PaymentRow) wire.Refund {
+func (s *API) renderRefund(r staff.PaymentRow) wire.Refund {
 	out := wire.Refund{Payment: s.renderPayout(r).Payment, Kind: wire.RefundRemainder}
 	number := 0
 	if parts, err := payout.Parse(r.ID); err == nil {
@@ -24,7 +24,7 @@ func (s *Server) renderRefund(r staff.PaymentRow) wire.Refund {
 	return out
 }
 
-func (s *Server) renderRefunds(rows []staff.PaymentRow) []wire.Refund {
+func (s *API) renderRefunds(rows []staff.PaymentRow) []wire.Refund {
 	out := make([]wire.Refund, len(rows))
 	for i, row := range rows {
 		out[i] = s.renderRefund(row)

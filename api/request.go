@@ -5,29 +5,21 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"math/rand/v2"
-	"mime"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/gofiber/fiber/v2"
 
+	"hongbao/internal/access"
 	"hongbao/internal/observe"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
-	"hongbao/wire"
 )
-
-// localRequest is the Fiber key under which the chain stores its request.
-const localRequest = "request"
 
 // Limits of bodies in bytes. Fields are bounded in characters or in bytes of UTF-8. JSON may
 // escape each: six bytes, or twelve beyond U+FFFF. A body with valid fields fits in any
@@ -36,43 +28,34 @@ const (
 	// createBodyLimit exceeds 10,000 users of 64 bytes, each byte escaped.
 	createBodyLimit = 4 << 20
 	bodyLimit       = 64 << 10
-	// smallBody is the size up to which a body does not use the budget for large bodies.
-	smallBody = 4 << 10
-	// drainLimit is how much of an unread body is discarded, so that the answer arrives before
-	// the connection is reset.
-	drainLimit = 8 << 20
 )
 
 const contentJSON = "application/json"
 
-// request is the state of a request in the chain and the input of a handler.
-type request struct {
+// Request is a request to an operation.
+type Request struct {
 	c       *fiber.Ctx
 	ctx     context.Context
-	server  *Server
+	host    *Host
 	route   *route  // nil: no route
-	caller  *caller // anonymous where no key is needed
+	caller  *Caller // without key and app where no key is needed
 	id      string  // X-Request-Id
 	payload []byte  // the body, read up to the route's limit
-	clock   *clock  // of the route
-	// bodyRead: the body is read completely. A further read would consume the next request of
-	// the connection.
-	bodyRead bool
-	reserved int // bytes reserved from the budget for large bodies
 }
 
-// anonymous is the caller without a key.
-var anonymous = &caller{}
+// Caller is the owner of a key.
+type Caller struct {
+	key access.Key
+	app access.App // only for a key of role app
+}
 
-// requestOf returns the request that enter created.
-func requestOf(c *fiber.Ctx) *request { return c.Locals(localRequest).(*request) }
-
-// place is the route's path in logs and metrics.
-func (r *request) place() string {
-	if r.route == nil {
-		return unmatchedPath
-	}
-	return r.route.path
+// Host is what a request needs of the server that answers it.
+type Host struct {
+	now          func() time.Time
+	base         context.Context // ends with the server
+	draining     func() bool
+	writeTimeout time.Duration
+	providers    *payout.Registry
 }
 
 // answer is the result of a handler.
@@ -126,23 +109,6 @@ func encode(v any) ([]byte, error) {
 // contentProblem is the content type of errors.
 const contentProblem = "application/problem+json"
 
-func writeProblem(c *fiber.Ctx, r *refusal, requestID string) {
-	status, raw := r.render(instanceOf(c), requestID)
-	c.Response().ResetBody()
-	c.Status(status)
-	c.Response().Header.SetContentType(contentProblem)
-	if r.code == wire.CodeUnauthenticated {
-		c.Set(fiber.HeaderWWWAuthenticate, "Bearer")
-	}
-	if r.retryAfter > 0 {
-		c.Set(fiber.HeaderRetryAfter, strconv.Itoa(retryAfterSeconds(r.retryAfter)))
-	}
-	if r.replayed {
-		c.Set(headerReplayed, "true")
-	}
-	c.Response().SetBodyRaw(raw)
-}
-
 // instanceOf returns the path of the request as a valid URI reference.
 func instanceOf(c *fiber.Ctx) string {
 	path := string(c.Context().URI().PathOriginal())
@@ -172,19 +138,6 @@ func plainPath(path string) bool {
 	return path != ""
 }
 
-// isVisible reports whether s is 1 to max visible ASCII characters.
-func isVisible(s string, max int) bool {
-	if len(s) == 0 || len(s) > max {
-		return false
-	}
-	for i := range len(s) {
-		if s[i] <= ' ' || s[i] > '~' {
-			return false
-		}
-	}
-	return true
-}
-
 // maxRequestID is how long a client's X-Request-Id may be.
 const maxRequestID = 128
 
@@ -208,7 +161,7 @@ func newRequestID() string {
 }
 
 // single returns the value of a header that may occur once.
-func (r *request) single(name string) (string, bool) {
+func (r *Request) single(name string) (string, bool) {
 	values := r.c.Request().Header.PeekAll(name)
 	if len(values) != 1 {
 		return "", false
@@ -216,128 +169,9 @@ func (r *request) single(name string) (string, bool) {
 	return string(values[0]), true
 }
 
-// readBody reads the body up to the route's limit.
-func (r *request) readBody() error {
-	head := &r.c.Request().Header
-	stream := r.c.Context().RequestBodyStream()
-	if head.ContentLength() == 0 || stream == nil {
-		return nil
-	}
-	if !r.isJSON() {
-		return refuse(wire.CodeUnsupportedMedia)
-	}
-	limit := r.route.largest()
-	if head.ContentLength() > limit {
-		return refuse(wire.CodeBodyTooLarge)
-	}
-	b, err := r.readUpTo(stream, head.ContentLength(), limit)
-	switch {
-	case errors.Is(err, errNoRoomBody):
-		// A body that is not complete by then closes the connection with the answer.
-		_ = r.c.Context().Conn().SetReadDeadline(time.Now().Add(shedPatience))
-		return unavailable(err)
-	case err != nil:
-		r.c.Context().SetConnectionClose()
-		r.bodyRead = true
-		refused := fromTransport(err)
-		if refused.code == wire.CodeMalformedRequest || errors.Is(err, io.EOF) {
-			refused = refuse(wire.CodeMalformedJSON)
-		}
-		return refused
-	case len(b) > limit:
-		return refuse(wire.CodeBodyTooLarge)
-	}
-	r.payload = b
-	r.bodyRead = true
-	return nil
-}
-
-// readUpTo reads a body of n bytes, or, when the length is not declared (n is negative), of up
-// to one byte more than the limit.
-func (r *request) readUpTo(stream io.Reader, n, limit int) ([]byte, error) {
-	if n < 0 || n > smallBody {
-		return r.readLarge(stream, n, limit+1)
-	}
-	b := make([]byte, n)
-	_, err := io.ReadFull(stream, b)
-	return b, err
-}
-
-func (r *request) isJSON() bool {
-	head := &r.c.Request().Header
-	for _, coding := range head.PeekAll(fiber.HeaderContentEncoding) {
-		if len(coding) > 0 && !strings.EqualFold(string(coding), "identity") {
-			return false
-		}
-	}
-	if countHeaderLines(head.RawHeaders(), fiber.HeaderContentType) > 1 {
-		return false
-	}
-	kinds := head.PeekAll(fiber.HeaderContentType)
-	if len(kinds) != 1 || string(kinds[0]) == contentJSON {
-		return len(kinds) == 1
-	}
-	media, _, err := mime.ParseMediaType(string(kinds[0]))
-	return err == nil && media == contentJSON
-}
-
-// leaveBody discards the rest of the body, so that the next request of the connection starts
-// at the right byte; if there is too much, or it is broken, the connection is closed with the
-// answer.
-func (r *request) leaveBody() {
-	stream := r.c.Context().RequestBodyStream()
-	if stream == nil || r.bodyRead {
-		return
-	}
-	n, err := io.Copy(io.Discard, io.LimitReader(stream, drainLimit))
-	if err != nil || n == drainLimit {
-		r.c.Context().SetConnectionClose()
-	}
-}
-
-// packetID returns the packet id of the path. A malformed id is answered like an unknown one.
-func (r *request) packetID() (string, error) {
-	id, err := url.PathUnescape(r.c.Params("id"))
-	if err != nil || !packet.ValidID(id) {
-		return "", refuse(wire.CodePacketNotFound)
-	}
-	return id, nil
-}
-
-// fault is a fault of one value.
-type fault struct{ code, message string }
-
-// Codes of field errors.
-const (
-	faultRequired   = "required"
-	faultUnknown    = "unknown_field"
-	faultDuplicate  = "duplicate"
-	faultType       = "wrong_type"
-	faultInteger    = "not_an_integer"
-	faultRange      = "out_of_range"
-	faultLength     = "wrong_length"
-	faultCharacters = "invalid_characters"
-	faultFormat     = "invalid_format"
-	faultEnum       = "not_allowed"
-)
-
-// checkID checks a user, sender, group or account id: 1 to 64 bytes of UTF-8
-// without control characters.
-func checkID(s string) *fault {
-	switch {
-	case len(s) == 0 || len(s) > packet.MaxUserIDBytes:
-		return &fault{faultLength, fmt.Sprintf("must have 1 to %d bytes", packet.MaxUserIDBytes)}
-	case !utf8.ValidString(s):
-		return &fault{faultCharacters, "must be UTF-8"}
-	case strings.ContainsFunc(s, unicode.IsControl):
-		return &fault{faultCharacters, "must not contain control characters"}
-	}
-	return nil
-}
-
 // named returns the request's context with log attributes: the ids of the request and of the
 // packet or payment in its path.
-func (r *request) named() context.Context {
+func (r *Request) named() context.Context {
 	ids := []slog.Attr{slog.String(observe.LogRequest, r.id)}
 	if r.route != nil && strings.Contains(r.route.path, "{id}") {
 		id := strings.Clone(r.c.Params("id")) // the request's memory is reused

@@ -32,7 +32,7 @@ type route struct {
 	answers  []reply
 	problems []wire.Code // besides those of every route of its kind
 	limited  bool        // its handler checks the limit of the key itself
-	handle   func(*request) (answer, error)
+	handle   func(*Request) (answer, error)
 }
 
 // param is a path, query or header parameter.
@@ -103,12 +103,64 @@ func fiberPath(path string) string {
 
 func typeOf[T any]() reflect.Type { return reflect.TypeFor[T]() }
 
-// routes returns the table. Handlers get everything from the request, so it is the same for
-// every server.
-func (s *Server) routes() []*route {
-	return slices.Concat(s.packetRoutes(), s.claimRoutes(), s.recipientRoutes(), s.authorizationRoutes(), s.userRoutes(), s.campaignRoutes(),
-		s.staffCampaignRoutes(), s.overviewRoutes(),
-		s.payoutRoutes(), s.refundRoutes(), s.chargeRoutes(), s.approvalRoutes(), s.auditRoutes(), s.staffPacketRoutes(), s.providerRoutes(),
-		s.appProviderRoutes(), s.holdRoutes(), s.balanceRoutes(), s.reconciliationRoutes(), s.closeRoutes(), s.exportRoutes(), s.keyRoutes(), s.platformRoutes(),
-		s.documentRoutes())
+// realm is the kind of key that a path requires.
+type realm int
+
+const (
+	realmOpen    realm = iota // no key
+	realmApp                  // the key of an app
+	realmStaff                // the key of a member of staff
+	realmUnknown              // any valid key, to be answered that the path does not exist
+)
+
+const (
+	apiPrefix   = "/v1/"
+	staffPrefix = "/v1/staff"
+)
+
+// listenerKind is the set of listeners of a route.
+type listenerKind int
+
+const (
+	listenPublic listenerKind = 1 << iota
+	listenStaff
+	listenBoth = listenPublic | listenStaff
+)
+
+// String returns the name of one listener in metrics.
+func (k listenerKind) String() string {
+	if k == listenStaff {
+		return "staff"
+	}
+	return "public"
 }
+
+// Limits of the work of a request.
+const (
+	// requestTimeout is that of every request; a create waits for the charge within it.
+	requestTimeout = 9 * time.Second
+	// listTimeout bounds the read of a page of payments.
+	listTimeout = 8 * time.Second
+	// readTimeout bounds a read from MySQL.
+	readTimeout = 2 * time.Second
+)
+
+// Roles that may do what not every member of staff may.
+var (
+	finance = []access.Role{access.RoleFinance}                 // decides about money
+	holders = []access.Role{access.RoleOps, access.RoleFinance} // place and release holds
+)
+
+// Names of headers.
+const (
+	headerIdempotencyKey = "Idempotency-Key"
+	headerReplayed       = "Idempotency-Replayed"
+)
+
+// Parameters that several routes share.
+var (
+	keyParam = param{in: "header", name: headerIdempotencyKey, required: true, schema: "", example: "9a2c6f1e-order-4711",
+		about: "1 to 128 visible ASCII characters, chosen by the client. The same key and body return the first answer."}
+	replayed = param{in: "header", name: headerReplayed, schema: "", example: "true", about: "true when this is a repeat of the first " +
+		"answer; absent otherwise."}
+)

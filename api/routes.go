@@ -2,24 +2,12 @@ package api
 
 import (
 	"net/http"
+	"slices"
 
 	"hongbao/wire"
 )
 
-// Names of headers.
-const (
-	headerIdempotencyKey = "Idempotency-Key"
-	headerReplayed       = "Idempotency-Replayed"
-)
-
-// Parameters that several routes share.
-var (
-	packetParam = param{in: "path", name: "id", required: true, schema: "", example: "3q5k9v0c1m7e2u8h4r6t", about: "The packet's id."}
-	keyParam    = param{in: "header", name: headerIdempotencyKey, required: true, schema: "", example: "9a2c6f1e-order-4711",
-		about: "1 to 128 visible ASCII characters, chosen by the client. The same key and body return the first answer."}
-	replayed = param{in: "header", name: headerReplayed, schema: "", example: "true", about: "true when this is a repeat of the first " +
-		"answer; absent otherwise."}
-)
+var packetParam = param{in: "path", name: "id", required: true, schema: "", example: "3q5k9v0c1m7e2u8h4r6t", about: "The packet's id."}
 
 func (s *Server) packetRoutes() []*route {
 	return []*route{
@@ -39,7 +27,7 @@ func (s *Server) packetRoutes() []*route {
 			},
 			problems: []wire.Code{wire.CodeKeyRequired, wire.CodeFundingDeclined, wire.CodeInsufficientBalance, wire.CodeRequestInProgress,
 				wire.CodeManyUnpaid, wire.CodeKeyReused},
-			handle: createPacket,
+			handle: own(createPacket),
 		},
 		get(route{
 			id: "listPackets", path: wire.PathPackets, tag: "packets", summary: "List packets",
@@ -56,7 +44,7 @@ func (s *Server) packetRoutes() []*route {
 			about: "Ends the packet: no share can be grabbed any more, and the unclaimed amount is refunded to the sender. The " +
 				"request can be repeated. A packet that has ended does not change. The body is optional: omit it or send an " +
 				"empty object.",
-			optional: true, answers: accepts("The packet is being closed; no further request is needed."),
+			optional: true, answers: accepted("The packet is being closed; no further request is needed."),
 			problems: []wire.Code{wire.CodeNotOpenYet},
 		}, s.closePacket),
 		get(route{
@@ -86,7 +74,7 @@ func (s *Server) claimRoutes() []*route {
 			problems: []wire.Code{wire.CodePacketNotFound, wire.CodeNotOpenYet, wire.CodeNotEligible, wire.CodeSoldOut, wire.CodeExpired,
 				wire.CodeRecipientIncomplete},
 			limited: true,
-			handle:  grabShare,
+			handle:  own(grabShare),
 		},
 		get(route{
 			id: "listGrabs", path: wire.PathPackets + "/{id}/grabs", tag: "claims", summary: "List the claims of a packet",
@@ -131,31 +119,6 @@ func (s *Server) userRoutes() []*route {
 	}
 }
 
-func (s *Server) overviewRoutes() []*route {
-	const tag = "staff overview"
-	return []*route{
-		get(route{
-			id: "getOverview", path: wire.PathOverview, tag: tag, summary: "Get the balances and the open work",
-			about: "Returns the ledger over all packets, unfinished payments by kind and status, open breaks, and decisions " +
-				"that wait for a second person.",
-			limit: listTimeout, answers: ok("The overview."),
-		}, s.getOverview),
-		get(route{
-			id: "getActivity", path: wire.PathActivity, tag: tag, summary: "Get grabs and payouts per minute",
-			about: "Counts what was recorded in each of the last 60 minutes, by MySQL's clock. A worker records a grab right " +
-				"after it was won.",
-			limit: listTimeout, answers: ok("The last hour."),
-		}, s.getActivity),
-		get(route{
-			id: "getHealth", path: wire.PathHealth, tag: tag, summary: "Get the health of every part",
-			about: "Applies the limits of /readyz, the metrics and `hongbao doctor` and returns one status per part. It answers " +
-				"also while MySQL, Redis or Temporal is unavailable; figures are up to five seconds old. The audit chain is " +
-				"verified in steps, completely about once an hour.",
-			limit: requestTimeout, answers: ok("Each part."),
-		}, s.getHealth),
-	}
-}
-
 func (s *Server) platformRoutes() []*route {
 	return []*route{
 		{
@@ -173,13 +136,13 @@ func (s *Server) platformRoutes() []*route {
 			body: wire.Notification{}, answers: []reply{{status: http.StatusNoContent, about: "The notification is stored, by this request or an " +
 				"earlier one."}},
 			problems: []wire.Code{wire.CodeMalformedJSON, wire.CodeUnauthenticated, wire.CodeInvalidRequest, wire.CodeUnavailable},
-			handle:   receiveNotification,
+			handle:   own(receiveNotification),
 		},
 		{
 			id: "getLiveness", method: http.MethodGet, path: "/livez", listener: listenBoth, realm: realmOpen, tag: "platform",
 			summary: "Check that the process runs",
 			about:   "Answers 200 as long as the process serves HTTP.",
-			answers: []reply{{status: http.StatusOK, about: "The process runs.", body: wire.Liveness{}}}, handle: getLiveness,
+			answers: []reply{{status: http.StatusOK, about: "The process runs.", body: wire.Liveness{}}}, handle: own(getLiveness),
 		},
 		{
 			id: "getReadiness", method: http.MethodGet, path: "/readyz", listener: listenBoth, realm: realmOpen, tag: "platform",
@@ -191,13 +154,13 @@ func (s *Server) platformRoutes() []*route {
 				{status: http.StatusServiceUnavailable, about: "Starting, draining, or Redis is unavailable or not durable.", body: wire.Readiness{},
 					headers: []param{{name: "Retry-After", about: "Seconds to wait before the request is repeated."}}},
 			},
-			handle: getReadiness,
+			handle: own(getReadiness),
 		},
 		{
 			id: "getMetrics", method: http.MethodGet, path: "/metrics", listener: listenStaff, realm: realmOpen, tag: "platform",
 			summary: "Get metrics for Prometheus",
 			about:   "Returns all metrics of the process.",
-			answers: []reply{{status: http.StatusOK, about: "Text exposition format.", body: "", kind: "text/plain"}}, handle: getMetrics,
+			answers: []reply{{status: http.StatusOK, about: "Text exposition format.", body: "", kind: "text/plain"}}, handle: own(getMetrics),
 		},
 	}
 }
@@ -210,14 +173,14 @@ func (s *Server) documentRoutes() []*route {
 			id: "getDocument", method: http.MethodGet, path: "/openapi.json", listener: listenPublic, realm: realmOpen, tag: "platform",
 			summary: "Get this document",
 			about:   "Returns the OpenAPI document that the routes are made from.",
-			answers: []reply{{status: http.StatusOK, about: "OpenAPI 3.1.", body: map[string]any{}}}, handle: getDocument,
+			answers: []reply{{status: http.StatusOK, about: "OpenAPI 3.1.", body: map[string]any{}}}, handle: own(getDocument),
 		},
 		{
 			id: "getDocs", method: http.MethodGet, path: "/docs", listener: listenPublic, realm: realmOpen, tag: "platform",
 			summary: "Read and try this document",
 			about:   "Returns a page that renders the OpenAPI document.",
 			answers: []reply{{status: http.StatusOK, about: "The page.", body: "", kind: html}},
-			handle:  getDocs,
+			handle:  own(getDocs),
 		},
 		{
 			id: "getDocsAsset", method: http.MethodGet, path: "/docs/{asset}", listener: listenPublic, realm: realmOpen, tag: "platform",
@@ -225,7 +188,7 @@ func (s *Server) documentRoutes() []*route {
 			about:    "Returns a style sheet, script or icon of /docs.",
 			params:   []param{{in: "path", name: "asset", required: true, schema: "", example: "swagger-ui.css", about: "The file's name."}},
 			answers:  []reply{{status: http.StatusOK, about: "The file.", body: "", kind: "*/*"}},
-			problems: []wire.Code{wire.CodeNotFound}, handle: getDocsAsset,
+			problems: []wire.Code{wire.CodeNotFound}, handle: own(getDocsAsset),
 		},
 		{
 			id: "getErrorPage", method: http.MethodGet, path: "/errors/{code}", listener: listenBoth, realm: realmOpen, tag: "platform",
@@ -236,4 +199,11 @@ func (s *Server) documentRoutes() []*route {
 			problems: []wire.Code{wire.CodeNotFound}, handle: getErrorPage,
 		},
 	}
+}
+
+// routes returns the table of all routes.
+func (s *Server) routes() []*route {
+	return slices.Concat(s.packetRoutes(), s.claimRoutes(), s.recipientRoutes(), s.authorizationRoutes(), s.userRoutes(), s.campaignRoutes(),
+		s.appProviderRoutes(), s.ownBalanceRoutes(), s.staffPacketRoutes(), s.staffCampaignRoutes(), s.api.Routes(), s.platformRoutes(),
+		s.documentRoutes())
 }

@@ -8,7 +8,7 @@ import (
 // auditReaders are those who may read the audit.
 var auditReaders = []access.Role{access.RoleAuditor}
 
-func (s *Server) auditRoutes() []*route {
+func (s *API) auditRoutes() []*route {
 	const tag = "staff audit"
 	return []*route{
 		get(route{

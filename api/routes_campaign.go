@@ -21,7 +21,7 @@ func (s *Server) campaignRoutes() []*route {
 				"charged, ten minutes before. It is then a packet like any other and is independent of the campaign. When a " +
 				"charge is declined, the packet of that day is rejected and the next days go on. A packet that could not be " +
 				"created in time is created late, unless it would have expired.",
-			body: wire.CreateCampaign{}, maxBody: createBodyLimit, answers: made("The campaign; it is active."),
+			body: wire.CreateCampaign{}, maxBody: createBodyLimit, answers: created("The campaign; it is active."),
 			problems: []wire.Code{wire.CodeManyCampaigns},
 		}, s.createCampaign),
 		get(route{

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"net/http"
 	"strconv"
 	"strings"
 
@@ -9,7 +8,7 @@ import (
 	"hongbao/wire"
 )
 
-func (s *Server) closeRoutes() []*route {
+func (s *API) closeRoutes() []*route {
 	const tag = "staff ledger"
 	return []*route{
 		get(route{
@@ -43,10 +42,4 @@ func (s *Server) closeRoutes() []*route {
 			limit: listTimeout, answers: csvAnswer(), problems: []wire.Code{wire.CodeNotFound},
 		}, s.exportClose),
 	}
-}
-
-// csvAnswer describes the answer with a file.
-func csvAnswer() []reply {
-	return []reply{{status: http.StatusOK, about: "The file.", body: "", kind: contentCSV,
-		headers: []param{{name: "Content-Disposition", about: "Contains the file name."}}}}
 }

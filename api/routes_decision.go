@@ -1,23 +1,19 @@
 package api
 
 import (
-	"hongbao/internal/access"
 	"hongbao/internal/payout"
 	"hongbao/wire"
 )
 
-// finance is the role that decides about money.
-var finance = []access.Role{access.RoleFinance}
-
 // decisionRoute makes a route by which finance decides.
 func decisionRoute[In, Out any](r route, do operation[In, Out]) *route {
-	r.roles, r.tag, r.answers = finance, "staff decisions", accepts("The decision is recorded.")
+	r.roles, r.tag, r.answers = finance, "staff decisions", accepted("The decision is recorded.")
 	r.problems = append(r.problems, wire.CodeNotRetryable, wire.CodeDecisionPending, wire.CodeHeld)
 	return post(r, do)
 }
 
 // approvalRoutes returns the routes of decisions that need a second person.
-func (s *Server) approvalRoutes() []*route {
+func (s *API) approvalRoutes() []*route {
 	const tag = "staff decisions"
 	return []*route{
 		get(route{
@@ -54,7 +50,7 @@ func (s *Server) approvalRoutes() []*route {
 }
 
 // payoutRoutes returns the routes to read payouts and to decide about them.
-func (s *Server) payoutRoutes() []*route {
+func (s *API) payoutRoutes() []*route {
 	const path, payment, tag = wire.PathPayouts, "payout", "staff payouts"
 	return append(s.payouts().routes(""),
 		get(route{
@@ -110,7 +106,7 @@ func (s *Server) payoutRoutes() []*route {
 }
 
 // chargeRoutes returns the routes to read charges and to query the provider about them.
-func (s *Server) chargeRoutes() []*route {
+func (s *API) chargeRoutes() []*route {
 	const path, payment, tag = wire.PathCharges, "charge", "staff charges"
 	return append(s.charges().routes("What senders and apps pay for packets. "),
 		get(route{
@@ -127,7 +123,7 @@ func (s *Server) chargeRoutes() []*route {
 }
 
 // refundRoutes returns the routes to read refunds and to decide about them.
-func (s *Server) refundRoutes() []*route {
+func (s *API) refundRoutes() []*route {
 	const path, payment, tag = wire.PathRefunds, "refund", "staff refunds"
 	return append(s.refunds().routes("Remainders and cancelled payouts that go back to the senders. "),
 		get(route{
@@ -167,7 +163,7 @@ func (s *Server) refundRoutes() []*route {
 }
 
 // conflictRoute returns the route of a bulk decision about share conflicts.
-func (s *Server) conflictRoute(decision, summary, effect string) *route {
+func (s *API) conflictRoute(decision, summary, effect string) *route {
 	return post(route{
 		id: decision + "ShareConflicts", path: wire.PathShareConflicts + "/" + decision, roles: finance, tag: "staff decisions",
 		summary: summary,

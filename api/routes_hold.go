@@ -1,14 +1,10 @@
 package api
 
 import (
-	"hongbao/internal/access"
 	"hongbao/wire"
 )
 
-// holders place and release holds.
-var holders = []access.Role{access.RoleOps, access.RoleFinance}
-
-func (s *Server) holdRoutes() []*route {
+func (s *API) holdRoutes() []*route {
 	const tag = "staff holds"
 	return []*route{
 		get(route{
@@ -34,7 +30,7 @@ func (s *Server) holdRoutes() []*route {
 				"202 and releases nothing, the same request by another person within 24 hours releases it. 409 decision_changed: the " +
 				"first person was shown another amount or effect and has to ask again. Several holds may be active on one name; the " +
 				"others stay. A released hold stays as it is.",
-			answers:  append(ok("The hold is released."), accepts("A second person has to release it too.")...),
+			answers:  append(ok("The hold is released."), accepted("A second person has to release it too.")...),
 			problems: []wire.Code{wire.CodeDecisionChanged, wire.CodeRecoveryRequired},
 		}, s.releaseHold),
 		post(route{

@@ -6,7 +6,7 @@ import (
 )
 
 // keyRoutes returns the routes to administer keys and ticket keys and, for all staff, to list them.
-func (s *Server) keyRoutes() []*route {
+func (s *API) keyRoutes() []*route {
 	const tag = "staff keys"
 	admin := []access.Role{access.RoleAdmin}
 	const once = " The token is returned in this answer only: a repeat with the same Idempotency-Key creates no second key and returns " +
@@ -23,7 +23,7 @@ func (s *Server) keyRoutes() []*route {
 			id: "createKey", path: wire.PathKeys, roles: admin, tag: tag, summary: "Create an API key",
 			about: "For an existing app or for a member of staff. Only the hash is stored. The key works in this process at " +
 				"once, in the others within a second of its first use." + second + once,
-			answers: made("The key is created."),
+			answers: created("The key is created."),
 		}, s.createKey),
 		post(route{
 			id: "rotateKey", path: wire.PathKeys + "/{id}/rotate", roles: admin, tag: tag, summary: "Rotate an API key",
@@ -31,7 +31,7 @@ func (s *Server) keyRoutes() []*route {
 				"every process refuses it by its own clock. Grace 0 revokes it at once. 409 `key_ended`: the key has ended or " +
 				"was rotated before. 409 `own_key`: the calling key was given less than 60 seconds. 409 `last_admin_key`: every " +
 				"admin key would expire or wait for a second person." + second + once,
-			answers:  made("The new key is created; the old key ends after the grace period."),
+			answers:  created("The new key is created; the old key ends after the grace period."),
 			problems: []wire.Code{wire.CodeOwnKey, wire.CodeLastAdminKey, wire.CodeKeyEnded},
 		}, s.rotateKey),
 		post(route{
@@ -60,7 +60,7 @@ func (s *Server) keyRoutes() []*route {
 				"one is known everywhere before its backend switches. This process accepts its tickets at once, every other " +
 				"process that reaches MySQL within 3 seconds. A public key can be added once only: a second time is 422 " +
 				"`invalid_request` on `public_key`, also after it was revoked.",
-			answers: made("The key is added."),
+			answers: created("The key is added."),
 		}, s.addTicketKey),
 		post(route{
 			id: "revokeTicketKey", path: wire.PathTicketKeys + "/{id}/revoke", roles: admin, tag: tag, summary: "Revoke a ticket key",

@@ -35,6 +35,8 @@ func (s *Server) staffPacketRoutes() []*route {
 			about: "Returns the same as for the app.",
 			limit: requestTimeout, answers: ok("The proof."),
 		}, s.getProof),
+		exportRoute(s.staffPackets(), "exportPackets", "amounts are in whole fen, columns that end in _yuan are in yuan, metadata is JSON, ",
+			packetColumns),
 		// Operations may recall too: like a hold it stops something, and money moves only back
 		// to the sender, as it does when the packet expires.
 		post(route{
@@ -42,7 +44,7 @@ func (s *Server) staffPacketRoutes() []*route {
 			about: "Works like the recall of the app: no more grabs, the unclaimed amount is refunded to the sender, and claims " +
 				"are paid. One person decides. A packet that has ended does not change; this is audited too. The audit entry is " +
 				"written before the packet is ended: after a 503, repeat the request with the same key.",
-			answers:  accepts("The packet is being closed; no further request is needed."),
+			answers:  accepted("The packet is being closed; no further request is needed."),
 			problems: []wire.Code{wire.CodeNotOpenYet, wire.CodeNotRetryable},
 		}, s.recallStaffPacket),
 	}

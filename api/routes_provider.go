@@ -4,7 +4,7 @@ import (
 	"hongbao/wire"
 )
 
-func (s *Server) providerRoutes() []*route {
+func (s *API) providerRoutes() []*route {
 	const tag = "staff providers"
 	return []*route{
 		get(route{

@@ -4,7 +4,7 @@ import (
 	"hongbao/wire"
 )
 
-func (s *Server) reconciliationRoutes() []*route {
+func (s *API) reconciliationRoutes() []*route {
 	const tag = "staff reconciliation"
 	return []*route{
 		get(route{
@@ -20,7 +20,7 @@ func (s *Server) reconciliationRoutes() []*route {
 				"reconciliation of the same day is requested or running, that one is returned. For the current day the result is " +
 				"provisional, and movements of the last minute count as in flight. The body is optional: by default it is today, " +
 				"the only provider, no reason.",
-			optional: true, answers: accepts("The reconciliation is requested."),
+			optional: true, answers: accepted("The reconciliation is requested."),
 		}, s.startReconciliation),
 		get(route{
 			id: "getReconciliation", path: wire.PathReconciliations + "/{id}", tag: tag, summary: "Get a reconciliation",

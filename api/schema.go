@@ -12,6 +12,7 @@ import (
 	"hongbao/internal/money"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 	"hongbao/wire"
 )
 
@@ -183,3 +184,6 @@ func newRegistry(routes []*route) huma.Registry {
 	}
 	return reg
 }
+
+var reconciliationStatuses = []staff.ReconciliationStatus{staff.ReconciliationRequested, staff.ReconciliationRunning,
+	staff.ReconciliationDone, staff.ReconciliationFailed}

@@ -123,7 +123,7 @@ func (s *soldOut) learn(id string, fact packetFacts) {
 		hashes, err := s.read(ctx, id, fact.shares)
 		if err != nil {
 			slog.WarnContext(ctx, "winners of a sold-out packet were not read", slog.String("packet_id", id), slog.Any("error", err))
-			rest(s.base, learnPause)
+			sleep(s.base, learnPause)
 			return
 		}
 		s.known.put(id, &winners{hashes: hashes, epoch: epoch})
@@ -163,7 +163,7 @@ func (s *soldOut) read(ctx context.Context, id string, n int) ([]uint64, error) 
 		for _, user := range users {
 			hashes = append(hashes, maphash.String(s.seed, user))
 		}
-		rest(ctx, time.Since(began))
+		sleep(ctx, time.Since(began))
 	}
 	slices.Sort(hashes)
 	// A duplicate hash is a duplicate user, so a winner is missing.
@@ -229,8 +229,8 @@ func (s *soldOut) fromMySQL(ctx context.Context, id string, upTo int) (users []s
 	return users, nil
 }
 
-// rest waits for d, or until ctx ends.
-func rest(ctx context.Context, d time.Duration) {
+// sleep waits for d, or until ctx ends.
+func sleep(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

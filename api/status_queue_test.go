@@ -97,7 +97,7 @@ func TestProgressOfRepeatedClaims(t *testing.T) {
 		}
 		return found, nil
 	}}
-	r := &request{ctx: t.Context(), server: s}
+	r := &request{Request: Request{ctx: t.Context()}, server: s}
 	shows := func(when string, want payout.PayoutProgress) {
 		t.Helper()
 		if got := r.progressOf(claim); got != want {

@@ -79,3 +79,17 @@ func absent(code wire.Code) func() *refusal { return func() *refusal { return re
 func isVisibleID(max int) func(string) bool {
 	return func(s string) bool { return isVisible(s, max) }
 }
+
+// maxApprovalID is the largest length of an approval id in bytes.
+const maxApprovalID = 26
+
+const breakPrefix = "b"
+
+const holdPrefix = "h"
+
+// dayNotFound refuses a day without a close.
+func dayNotFound() *refusal {
+	return &refusal{code: wire.CodeNotFound,
+		detail: "The ledger has no such day: there is no entry until its end, it is in the future, or it " +
+			"is not written YYYY-MM-DD."}
+}

@@ -8,19 +8,9 @@ import (
 
 	"hongbao/internal/access"
 	"hongbao/internal/packet"
-	"hongbao/internal/staff"
 	"hongbao/internal/ticket"
 	"hongbao/wire"
 )
-
-// TicketKeys lists ticket keys and records their administration.
-type TicketKeys interface {
-	TicketKeys(ctx context.Context, f access.KeyFilter) ([]access.TicketKeyRecord, error)
-	AddTicketKey(ctx context.Context, w staff.Write, k access.TicketKeyRecord,
-		render func(access.TicketKeyRecord) (status int, body []byte)) (staff.Answer, error)
-	EndTicketKey(ctx context.Context, w staff.Write, id string,
-		render func(access.TicketKeyRecord) (status int, body []byte)) (staff.Answer, error)
-}
 
 func renderTicketKey(k access.TicketKeyRecord) wire.TicketKey {
 	return wire.TicketKey{ID: k.ID, AppID: k.AppID, Name: textOrNull(k.Name), PublicKey: base64.StdEncoding.EncodeToString(k.Public),
@@ -29,7 +19,7 @@ func renderTicketKey(k access.TicketKeyRecord) wire.TicketKey {
 }
 
 // ticketKeys is the list of ticket keys.
-func (s *Server) ticketKeys() listing[wire.TicketKeyFilter, wire.TicketKey] {
+func (s *API) ticketKeys() listing[wire.TicketKeyFilter, wire.TicketKey] {
 	return listing[wire.TicketKeyFilter, wire.TicketKey]{"ticket keys", "ticket key",
 		func(ctx context.Context, a selection[wire.TicketKeyFilter]) ([]wire.TicketKey, *position, error) {
 			rows, err := s.cfg.Store.TicketKeys(ctx, access.KeyFilter{AppID: a.filter.AppID, AfterTime: a.after.At, AfterID: a.after.ID,
@@ -38,20 +28,12 @@ func (s *Server) ticketKeys() listing[wire.TicketKeyFilter, wire.TicketKey] {
 		}}
 }
 
-// checkTicketKey never repeats the text in its fault: it may be a private key sent by mistake.
-func checkTicketKey(s string) *fault {
-	if _, err := ticket.ParseKey(s); err != nil {
-		return &fault{faultFormat, "is not one Ed25519 public key in PEM"}
-	}
-	return nil
-}
-
 type addTicketKeyIn struct {
-	write
+	Change
 	Body wire.AddTicketKey `in:"body"`
 }
 
-func (s *Server) addTicketKey(ctx context.Context, in *addTicketKeyIn) (*stored[wire.TicketKey], error) {
+func (s *API) addTicketKey(ctx context.Context, in *addTicketKeyIn) (*stored[wire.TicketKey], error) {
 	public, err := ticket.ParseKey(in.Body.PublicKey)
 	if err != nil {
 		return nil, err
@@ -71,12 +53,12 @@ func (s *Server) addTicketKey(ctx context.Context, in *addTicketKeyIn) (*stored[
 }
 
 type ticketKeyIn struct {
-	write
+	Change
 	ID   string      `path:"id" of:"ticket key"`
 	Body wire.Reason `in:"body"`
 }
 
-func (s *Server) revokeTicketKey(ctx context.Context, in *ticketKeyIn) (*stored[wire.TicketKey], error) {
+func (s *API) revokeTicketKey(ctx context.Context, in *ticketKeyIn) (*stored[wire.TicketKey], error) {
 	kept, err := s.cfg.Store.EndTicketKey(ctx, in.Write, in.ID, func(k access.TicketKeyRecord) (int, []byte) {
 		return http.StatusOK, encodeBody(renderTicketKey(k))
 	})

@@ -29,7 +29,7 @@ const temporalTimeout = 700 * time.Millisecond
 
 // timeline returns the events of a payment from every source, oldest first, and its runs. began
 // describes the first row of the payment.
-func (s *Server) timeline(ctx context.Context, d staff.PaymentDetail, began payout.EventCode, workflowID string) ([]wire.TimelineEntry, wire.TemporalRuns,
+func (s *API) timeline(ctx context.Context, d staff.PaymentDetail, began payout.EventCode, workflowID string) ([]wire.TimelineEntry, wire.TemporalRuns,
 	error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -96,7 +96,7 @@ func storedEntries(d staff.PaymentDetail, began payout.EventCode) []wire.Timelin
 }
 
 // runsOf queries Temporal for the runs of a workflow, for temporalTimeout at most.
-func (s *Server) runsOf(ctx context.Context, workflowID string) wire.TemporalRuns {
+func (s *API) runsOf(ctx context.Context, workflowID string) wire.TemporalRuns {
 	out := wire.TemporalRuns{State: temporalAway, Runs: []wire.TemporalRun{}, Pending: []wire.PendingStep{}}
 	if s.cfg.Runs == nil {
 		return out

@@ -3,10 +3,8 @@ package api
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 	_ "time/tzdata" // time zones independent of the machine
 
@@ -115,29 +113,9 @@ func idsOf(places []packet.Cursor) []string {
 
 // Limits and defaults of summaries.
 const (
-	defaultZone = "Asia/Shanghai"
-	maxZoneName = 64
 	// sumStep is how many claims are read from Redis at a time.
 	sumStep = 1_000
 )
-
-// zone loads a time zone by its IANA name. Other names known to the machine are refused: its
-// local zone, and zones with leap seconds.
-func zone(name string) (*time.Location, error) {
-	first, _, _ := strings.Cut(name, "/")
-	if name == "" || len(name) > maxZoneName || slices.Contains([]string{"Local", "localtime", "posixrules", "Factory", "right", "posix"},
-		first) {
-		return nil, fmt.Errorf("time zone %q", name)
-	}
-	return time.LoadLocation(name)
-}
-
-func checkZone(name string) *fault {
-	if _, err := zone(name); err != nil {
-		return &fault{faultFormat, "must be the IANA name of a time zone such as Asia/Shanghai"}
-	}
-	return nil
-}
 
 type summaryIn struct {
 	asked
