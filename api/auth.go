@@ -10,21 +10,22 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
+	"hongbao/api/rest"
 	"hongbao/internal/access"
 )
 
 // realmOf decides by the path alone, whether or not a route exists: without access the answer
 // must not reveal which paths exist.
-func (l *listener) realmOf(path []byte) realm {
+func (l *listener) realmOf(path []byte) rest.Realm {
 	switch {
 	case l.open.has(path):
-		return realmOpen
-	case string(path) == staffPrefix || startsWith(path, staffPrefix+"/"):
-		return realmStaff
-	case startsWith(path, apiPrefix):
-		return realmApp
+		return rest.RealmOpen
+	case string(path) == rest.StaffPrefix || startsWith(path, rest.StaffPrefix+"/"):
+		return rest.RealmStaff
+	case startsWith(path, rest.APIPrefix):
+		return rest.RealmApp
 	default:
-		return realmUnknown
+		return rest.RealmUnknown
 	}
 }
 
@@ -34,15 +35,15 @@ type openPaths struct {
 	prefixes []string // of paths that end in a parameter
 }
 
-func (o *openPaths) add(r *route) {
-	if r.realm != realmOpen {
+func (o *openPaths) add(r *rest.Route) {
+	if r.Realm != rest.RealmOpen {
 		return
 	}
-	if prefix, _, ok := strings.Cut(r.path, "{"); ok {
+	if prefix, _, ok := strings.Cut(r.Path, "{"); ok {
 		o.prefixes = append(o.prefixes, prefix)
 		return
 	}
-	o.exact[r.path] = true
+	o.exact[r.Path] = true
 }
 
 func (o *openPaths) has(path []byte) bool {
@@ -56,7 +57,7 @@ func startsWith(path []byte, prefix string) bool {
 // authenticate checks key and role before the answer reveals anything about the path.
 func (l *listener) authenticate(c *fiber.Ctx) error {
 	required := l.realmOf(c.Context().URI().PathOriginal())
-	if required == realmOpen {
+	if required == rest.RealmOpen {
 		return c.Next()
 	}
 	r := requestOf(c)
@@ -64,7 +65,7 @@ func (l *listener) authenticate(c *fiber.Ctx) error {
 	if err = checkRealm(required, who, err); err != nil {
 		return err
 	}
-	r.caller = &who.Caller
+	r.Caller = &who.Caller
 	if conn, ok := c.Context().Conn().(*conn); ok {
 		conn.keyed.Store(true)
 	}
@@ -74,28 +75,28 @@ func (l *listener) authenticate(c *fiber.Ctx) error {
 // callerOf returns the caller of a request: the owner of the key in its headers. A request that
 // the console makes within the process has the id of a key instead.
 func (l *listener) callerOf(r *request) (*caller, error) {
-	if id, ok := r.c.Context().UserValue(inProcessKeyContext{}).(string); ok {
+	if id, ok := r.C.Context().UserValue(inProcessKeyContext{}).(string); ok {
 		if who, ok := l.server.dir.byID(id, l.server.cfg.Now()); ok {
 			return who, nil
 		}
 		if !l.server.dir.staffKnown() {
-			return nil, unavailable(errors.New("keys of staff are not loaded yet"))
+			return nil, rest.Unavailable(errors.New("keys of staff are not loaded yet"))
 		}
-		return nil, refuseKey(keyUnknown)
+		return nil, rest.RefuseKey(rest.KeyUnknown)
 	}
-	return l.keyHolder(r.ctx, &r.c.Request().Header)
+	return l.keyHolder(r.Ctx, &r.C.Request().Header)
 }
 
 // checkRealm refuses callers without access to the realm. err is why there is no caller; it is
 // returned.
-func checkRealm(m realm, who *caller, err error) error {
+func checkRealm(m rest.Realm, who *caller, err error) error {
 	switch {
 	case err != nil:
 		return err
-	case m == realmStaff && !who.key.Role.Staff():
-		return refuseRole(who.key.Role, staffRoles)
-	case m == realmApp && who.key.Role != access.RoleApp:
-		return refuseRole(who.key.Role, []access.Role{access.RoleApp})
+	case m == rest.RealmStaff && !who.Key.Role.Staff():
+		return rest.RefuseRole(who.Key.Role, rest.StaffRoles)
+	case m == rest.RealmApp && who.Key.Role != access.RoleApp:
+		return rest.RefuseRole(who.Key.Role, []access.Role{access.RoleApp})
 	}
 	return nil
 }
@@ -104,7 +105,7 @@ func checkRealm(m realm, who *caller, err error) error {
 func (l *listener) keyHolder(ctx context.Context, h *fasthttp.RequestHeader) (*caller, error) {
 	token, ok := bearer(h)
 	if !ok {
-		return nil, refuseKey(keyMissing)
+		return nil, rest.RefuseKey(rest.KeyMissing)
 	}
 	return l.server.dir.find(ctx, token)
 }

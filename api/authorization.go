@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 
+	"hongbao/api/rest"
 	"hongbao/internal/payout"
 	"hongbao/wire"
 )
@@ -38,40 +39,40 @@ func (a asked) authorization(ctx context.Context, user string, of wire.Authoriza
 	to, err := providers.Of(name)
 	at, able := to.(payout.Authorizer)
 	if err != nil || !able || !a.server.limits[name].Authorizations {
-		return nil, invalidField("provider", faultEnum, "must be a provider whose payouts.authorizations is true")
+		return nil, rest.InvalidField("provider", rest.FaultEnum, "must be a provider whose payouts.authorizations is true")
 	}
-	who := payout.Authorizing{App: a.caller.app.ID, User: user, Provider: name, Account: cmp.Or(of.Account, user)}
+	who := payout.Authorizing{App: a.Caller.App.ID, User: user, Provider: name, Account: cmp.Or(of.Account, user)}
 	got, err := who.Current(ctx, at, request)
 	switch {
 	case errors.Is(err, payout.ErrAuthorizationRefused):
-		refused := invalidField("account", faultFormat, "the provider does not offer the agreement to this account")
-		refused.cause = err
+		refused := rest.InvalidField("account", rest.FaultFormat, "the provider does not offer the agreement to this account")
+		refused.Cause = err
 		return nil, refused
 	case err != nil:
-		return nil, unavailable(err)
+		return nil, rest.Unavailable(err)
 	}
-	out := &wire.Authorization{UserID: user, Provider: name, Account: who.Account, Authorization: textOrNull(got.No),
-		Status: wire.AuthorizationStatus(got.Status), Reason: textOrNull(got.Reason)}
-	if action := got.Action; action != nil && action.ValidUntil.After(a.now()) {
+	out := &wire.Authorization{UserID: user, Provider: name, Account: who.Account, Authorization: rest.TextOrNull(got.No),
+		Status: wire.AuthorizationStatus(got.Status), Reason: rest.TextOrNull(got.Reason)}
+	if action := got.Action; action != nil && action.ValidUntil.After(a.Now()) {
 		out.Confirm = &wire.Confirm{Parameters: action.Parameters, ValidUntil: wire.At(action.ValidUntil)}
 	}
 	return out, nil
 }
 
-func (s *Server) authorizationRoutes() []*route {
+func (s *Server) authorizationRoutes() []*rest.Route {
 	const path, tag = wire.PathRecipients + "/{user_id}/authorizations", "recipients"
-	return []*route{
-		get(route{
-			id: "getAuthorization", path: path, tag: tag, summary: "Get the agreement of a recipient",
-			about: "Whether the recipient has agreed with the provider to be paid without confirming each time. The provider is queried.",
-			limit: requestTimeout, answers: ok("The agreement."),
+	return []*rest.Route{
+		rest.Get(rest.Route{
+			ID: "getAuthorization", Path: path, Tag: tag, Summary: "Get the agreement of a recipient",
+			About: "Whether the recipient has agreed with the provider to be paid without confirming each time. The provider is queried.",
+			Limit: rest.RequestTimeout, Answers: rest.OK("The agreement."),
 		}, s.getAuthorization),
-		post(route{
-			id: "authorize", path: path, tag: tag, summary: "Request the agreement of a recipient",
-			about: "Requests the agreement from the provider, unless it has one that is pending or active. Give confirm to the recipient's app, " +
+		rest.Post(rest.Route{
+			ID: "authorize", Path: path, Tag: tag, Summary: "Request the agreement of a recipient",
+			About: "Requests the agreement from the provider, unless it has one that is pending or active. Give confirm to the recipient's app, " +
 				"and get the agreement until it is active. A repeated request changes nothing. The body is optional: omit it or send an " +
 				"empty object.",
-			optional: true, answers: ok("The agreement."),
+			Optional: true, Answers: rest.OK("The agreement."),
 		}, s.authorize),
 	}
 }

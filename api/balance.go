@@ -2,53 +2,44 @@ package api
 
 import (
 	"context"
-	"time"
 
-	"hongbao/internal/payout"
-	"hongbao/internal/staff"
+	"hongbao/api/rest"
+	staffapi "hongbao/api/staff"
+	"hongbao/internal/packet"
 	"hongbao/wire"
 )
 
-// paymentsOf returns the number of payments in a balance, for accounts that have it.
-func paymentsOf(a payout.Account, balance staff.Sum) *int64 {
-	if a != payout.AccountOwed && a != payout.AccountRefunding {
-		return nil
-	}
-	return &balance.Count
-}
-
-func renderBalances(t staff.Totals) []wire.AccountBalance {
-	out := make([]wire.AccountBalance, 0, len(payout.Accounts))
-	for _, a := range payout.Accounts {
-		balance := t.Balance(a)
-		out = append(out, wire.AccountBalance{Account: string(a), Balance: balance.Amount, Payments: paymentsOf(a, balance)})
-	}
-	return out
-}
-
-type balancesIn struct {
-	Query struct {
-		At time.Time `json:"at,omitempty" doc:"The moment: ledger entries before it are included. By default it is now." example:"2026-02-17T16:00:00.000Z"`
-	} `in:"query"`
-}
-
-func (in *balancesIn) Check(o *object) {
-	if in.Query.At.After(time.Now().Add(time.Minute)) {
-		o.fault("at", fault{faultRange, "must not be in the future"})
-	}
-}
-
-// getBalances returns the balances now, or at the moment of the query.
-func (s *API) getBalances(ctx context.Context, in *balancesIn) (*wire.Balances, error) {
-	found, err := s.cfg.Store.LedgerBalances(ctx, in.Query.At)
+// getBalance returns the balance of the calling app.
+func (s *Server) getBalance(ctx context.Context, in *rest.Asked) (*wire.Balance, error) {
+	found, err := s.cfg.Store.AppBalances(ctx, in.Caller.App.ID)
 	if err != nil {
 		return nil, err
 	}
-	out := &wire.Balances{At: wire.At(found.At), Settled: found.Settled, Entries: found.Totals.Entries(), Sound: found.Totals.Sound(),
-		Accounts: renderBalances(found.Totals), Apps: []wire.AppBalances{}}
-	for _, app := range found.Totals.Apps() {
-		out.Apps = append(out.Apps, wire.AppBalances{AppID: app, Accounts: renderBalances(found.Totals.OfApp(app))})
+	out := wire.Balance{Currency: packet.CurrencyCNY}
+	if len(found) > 0 {
+		out = staffapi.RenderBalance(found[0])
 	}
-	out.Items, err = s.renderAppBalances(ctx)
-	return out, err
+	return &out, nil
+}
+
+// ownBalanceEntries is the history of the calling app's balance.
+func (s *Server) ownBalanceEntries() rest.Listing[wire.BalanceFilter, wire.BalanceEntry] {
+	return rest.Listing[wire.BalanceFilter, wire.BalanceEntry]{Name: "balance-movements", ID: "balance entry",
+		Read: func(ctx context.Context, a rest.Selection[wire.BalanceFilter]) ([]wire.BalanceEntry, *rest.Position, error) {
+			return s.api.BalanceEntries(ctx, a.Caller.App.ID, a.Filter.Kind, a.After, a.Limit)
+		}}
+}
+
+func (s *Server) ownBalanceRoutes() []*rest.Route {
+	return []*rest.Route{
+		rest.Get(rest.Route{
+			ID: "getBalance", Path: wire.PathBalance, Tag: "balance", Summary: "Get the balance of the app",
+			About:   "Returns the money that the app has paid in for its own packets, and what of it is in packets.",
+			Answers: rest.OK("The balance."),
+		}, s.getBalance),
+		rest.Get(rest.Route{
+			ID: "listBalanceMovements", Path: wire.PathBalance + "/movements", Tag: "balance", Summary: "List the history of the app's balance",
+			About: "Newest first, each entry with the available balance after it.", Answers: rest.OK("A page of entries."),
+		}, s.ownBalanceEntries().Page()),
+	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 
+	"hongbao/api/rest"
 	"hongbao/internal/packet"
 )
 
@@ -50,14 +51,14 @@ func TestBodyLimits(t *testing.T) {
 	doc := loadDocument(t)
 	seen := 0
 	for _, r := range (&Server{}).routes() {
-		op := doc.Paths.Value(r.path).GetOperation(r.method)
+		op := doc.Paths.Value(r.Path).GetOperation(r.Method)
 		if op.RequestBody == nil {
 			continue
 		}
 		seen++
-		n := longest(op.RequestBody.Value.Content.Get(contentJSON).Schema.Value)
-		if n > r.largest() {
-			t.Errorf("%s %s: a body of %d bytes is allowed, its limit is %d", r.method, r.path, n, r.largest())
+		n := longest(op.RequestBody.Value.Content.Get(rest.ContentJSON).Schema.Value)
+		if n > r.Largest() {
+			t.Errorf("%s %s: a body of %d bytes is allowed, its limit is %d", r.Method, r.Path, n, r.Largest())
 		}
 	}
 	if seen < 20 {

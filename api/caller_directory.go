@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"hongbao/api/rest"
 	"hongbao/internal/access"
 	"hongbao/internal/packet"
 )
@@ -26,7 +27,7 @@ const loadTimeout = 2 * time.Second
 
 // caller is the owner of a key, as a request has it.
 type caller struct {
-	Caller
+	rest.Caller
 	used *keyUse
 }
 
@@ -104,9 +105,9 @@ func (d *directory) find(ctx context.Context, token []byte) (*caller, error) {
 	id, ok := access.ParseToken(token)
 	if !ok {
 		if !d.ready() {
-			return nil, unavailable(errors.New("keys are not loaded yet"))
+			return nil, rest.Unavailable(errors.New("keys are not loaded yet"))
 		}
-		return nil, refuseKey(keyMalformed)
+		return nil, rest.RefuseKey(rest.KeyMalformed)
 	}
 	if who, ok := d.match(id, token); ok {
 		return who, nil
@@ -118,9 +119,9 @@ func (d *directory) find(ctx context.Context, token []byte) (*caller, error) {
 		return who, nil
 	}
 	if role, _ := access.RoleOf(string(token)); !d.ready() || role.Staff() && !d.staffKnown() {
-		return nil, unavailable(errors.New("keys are not loaded yet"))
+		return nil, rest.Unavailable(errors.New("keys are not loaded yet"))
 	}
-	return nil, refuseKey(keyUnknown)
+	return nil, rest.RefuseKey(rest.KeyUnknown)
 }
 
 // staffKnown reports whether staff keys are loaded: they come from MySQL only.
@@ -141,11 +142,11 @@ func (d *directory) match(id, token []byte) (*caller, bool) {
 		return nil, false
 	}
 	who, ok := (*callers)[string(id)]
-	if !ok || !who.key.Matches(token) {
+	if !ok || !who.Key.Matches(token) {
 		return nil, false
 	}
 	now := d.now()
-	if who.key.Expired(now) {
+	if who.Key.Expired(now) {
 		return nil, false
 	}
 	who.used.touch(now)
@@ -160,7 +161,7 @@ func (d *directory) byID(id string, now time.Time) (*caller, bool) {
 		return nil, false
 	}
 	who, ok := (*callers)[id]
-	if !ok || who.key.Expired(now) {
+	if !ok || who.Key.Expired(now) {
 		return nil, false
 	}
 	who.used.touch(now)
@@ -289,7 +290,7 @@ func (d *directory) install(found accessData) {
 			}
 			continue
 		}
-		who := &caller{Caller: Caller{key: k}, used: new(keyUse)}
+		who := &caller{Caller: rest.Caller{Key: k}, used: new(keyUse)}
 		if before != nil && (*before)[k.ID] != nil {
 			who.used = (*before)[k.ID].used
 		} else if used := d.endedUses[k.ID]; used != nil {
@@ -300,7 +301,7 @@ func (d *directory) install(found accessData) {
 			if !ok {
 				continue // a key without its app is rejected
 			}
-			who.app = app
+			who.App = app
 		}
 		callers[k.ID] = who
 	}

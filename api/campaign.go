@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"reflect"
 	"regexp"
 	"strconv"
 	"time"
 
+	"hongbao/api/rest"
 	"hongbao/internal/campaign"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
@@ -42,31 +42,31 @@ type campaignRequest struct {
 
 var dailyTime = regexp.MustCompile(`^([01][0-9]|2[0-3]):[0-5][0-9]$`)
 
-// Bind implements bodyReader.
-func (q *campaignRequest) Bind(o *object) {
-	q.Name = valueOr(o.text("name", true, func(s string) *fault {
+// Bind reads the members of a body.
+func (q *campaignRequest) Bind(o *rest.Object) {
+	q.Name = rest.ValueOr(o.Text("name", true, func(s string) *rest.Fault {
 		if s == "" {
-			return &fault{faultLength, "must not be empty"}
+			return &rest.Fault{Code: rest.FaultLength, Message: "must not be empty"}
 		}
-		return checkText(campaign.MaxName)(s)
+		return rest.CheckText(campaign.MaxName)(s)
 	}), "")
-	q.Zone = valueOr(o.text("time_zone", false, checkZone), defaultZone)
-	q.OpensAt = valueOr(o.text("opens_daily_at", true, func(s string) *fault {
+	q.Zone = rest.ValueOr(o.Text("time_zone", false, rest.CheckZone), rest.DefaultZone)
+	q.OpensAt = rest.ValueOr(o.Text("opens_daily_at", true, func(s string) *rest.Fault {
 		if !dailyTime.MatchString(s) {
-			return &fault{faultFormat, "must be a time of day such as 20:00"}
+			return &rest.Fault{Code: rest.FaultFormat, Message: "must be a time of day such as 20:00"}
 		}
 		return nil
 	}), "")
-	q.StartsOn = payout.Day(valueOr(o.text("starts_on", false, checkDay), ""))
-	q.EndsOn = payout.Day(valueOr(o.text("ends_on", false, checkDay), ""))
+	q.StartsOn = payout.Day(rest.ValueOr(o.Text("starts_on", false, rest.CheckDay), ""))
+	q.EndsOn = payout.Day(rest.ValueOr(o.Text("ends_on", false, rest.CheckDay), ""))
 	if q.EndsOn != "" && q.EndsOn < q.StartsOn {
-		o.fault("ends_on", fault{faultRange, "must not be before starts_on"})
+		o.Fault("ends_on", rest.Fault{Code: rest.FaultRange, Message: "must not be before starts_on"})
 	}
-	q.OneWin = valueOr(o.boolean("one_win_per_user"), false)
-	inner := o.object("packet", true)
-	if !o.faulty("packet") {
+	q.OneWin = rest.ValueOr(o.Boolean("one_win_per_user"), false)
+	inner := o.Object("packet", true)
+	if !o.Faulty("packet") {
 		q.Packet = createMembers(inner, false)
-		inner.rejectUnknown()
+		inner.RejectUnknown()
 	}
 }
 
@@ -94,13 +94,13 @@ type createCampaignIn struct {
 	Body campaignRequest `in:"body"`
 }
 
-func (s *Server) createCampaign(ctx context.Context, in *createCampaignIn) (*stored[wire.Campaign], error) {
-	app := in.caller.app
+func (s *Server) createCampaign(ctx context.Context, in *createCampaignIn) (*rest.Stored[wire.Campaign], error) {
+	app := in.Caller.App
 	id := campaign.NewID(app.Salt, in.Key)
 	method, _ := s.cfg.Providers.Charges().Limits().Method("")
 	if method.NeedsPayer && !in.Body.Packet.Funding.ofMerchant() {
 		if _, err := s.cfg.Store.Campaign(ctx, id); errors.Is(err, packet.ErrNotFound) { // not a repeat
-			return nil, invalidField("packet.funding.source", faultEnum, "must be merchant: each charge at the provider needs the sender")
+			return nil, rest.InvalidField("packet.funding.source", rest.FaultEnum, "must be merchant: each charge at the provider needs the sender")
 		}
 	}
 	wanted := in.Body.campaign(app.ID, id, campaign.NewSalt(app.Salt, id), in.BodyHash)
@@ -110,11 +110,11 @@ func (s *Server) createCampaign(ctx context.Context, in *createCampaignIn) (*sto
 	c, existed, err := s.cfg.Store.CreateCampaign(ctx, wanted)
 	switch {
 	case errors.Is(err, campaign.ErrNoDay):
-		return nil, invalidField("ends_on", faultRange, "no day is left until then on which a packet could open")
+		return nil, rest.InvalidField("ends_on", rest.FaultRange, "no day is left until then on which a packet could open")
 	case errors.Is(err, campaign.ErrTooMany):
-		return nil, refuse(wire.CodeManyCampaigns)
+		return nil, rest.Refuse(wire.CodeManyCampaigns)
 	case errors.Is(err, packet.ErrConflict):
-		return nil, refuse(wire.CodeKeyReused)
+		return nil, rest.Refuse(wire.CodeKeyReused)
 	case err != nil:
 		return nil, err
 	}
@@ -125,15 +125,17 @@ func (s *Server) createCampaign(ctx context.Context, in *createCampaignIn) (*sto
 		c.Status, c.EndedAt = campaign.StatusActive, time.Time{}
 	}
 	out := renderCampaign(c)
-	return &stored[wire.Campaign]{Answer: staff.Answer{Status: http.StatusCreated, Replayed: existed}, fresh: &out}, nil
+	return &rest.Stored[wire.Campaign]{Answer: staff.Answer{Status: http.StatusCreated, Replayed: existed}, Fresh: &out}, nil
 }
 
 func renderCampaign(c campaign.Campaign) wire.Campaign {
 	p := c.Template.Packet
 	out := wire.Campaign{
 		ID: c.ID, Name: c.Name, Status: wire.CampaignStatus(c.Status), TimeZone: c.Zone,
-		OpensDailyAt: fmt.Sprintf("%02d:%02d", c.Minute/60, c.Minute%60), StartsOn: wire.Date(c.StartsOn), NextOpensAt: timeOrNull(c.NextOpens),
-		CreatedAt: wire.At(c.CreatedAt), EndedAt: timeOrNull(c.EndedAt), Schedule: wire.ScheduleRef{ID: "campaign/" + c.ID}, OneWin: p.OneWin,
+		OpensDailyAt: fmt.Sprintf("%02d:%02d", c.Minute/60, c.Minute%60), StartsOn: wire.Date(c.StartsOn),
+		NextOpensAt: rest.TimeOrNull(c.NextOpens),
+		CreatedAt:   wire.At(c.CreatedAt), EndedAt: rest.TimeOrNull(c.EndedAt),
+		Schedule: wire.ScheduleRef{ID: "campaign/" + c.ID}, OneWin: p.OneWin,
 		Packet: wire.CampaignTemplate{SenderID: p.SenderID, Currency: p.Currency, TotalAmount: p.TotalAmount, ShareCount: p.ShareCount,
 			Split:    wire.Split(p.Split),
 			MinShare: p.MinShare, Greeting: p.Greeting, ExpiresInSeconds: c.Template.Life, EligibleCount: p.EligibleCount, Tickets: p.Tickets,
@@ -161,7 +163,7 @@ type campaignIn struct {
 // campaign reads the campaign of the path. A campaign of another app is found by staff only.
 func (s *Server) campaign(ctx context.Context, in *campaignIn) (campaign.Campaign, error) {
 	c, err := s.cfg.Store.Campaign(ctx, in.ID)
-	if err == nil && in.route.realm == realmApp && c.App != in.caller.app.ID {
+	if err == nil && in.Route.Realm == rest.RealmApp && c.App != in.Caller.App.ID {
 		err = packet.ErrNotFound
 	}
 	return c, err
@@ -179,7 +181,7 @@ type setCampaignIn struct {
 }
 
 // setCampaign returns the operation that changes the status of a campaign.
-func (s *Server) setCampaign(to campaign.Status) operation[setCampaignIn, wire.Campaign] {
+func (s *Server) setCampaign(to campaign.Status) rest.Operation[setCampaignIn, wire.Campaign] {
 	return func(ctx context.Context, in *setCampaignIn) (*wire.Campaign, error) {
 		c, err := s.campaign(ctx, &in.campaignIn)
 		if err != nil {
@@ -187,7 +189,7 @@ func (s *Server) setCampaign(to campaign.Status) operation[setCampaignIn, wire.C
 		}
 		c, err = s.cfg.Store.SetCampaignStatus(ctx, c.ID, to)
 		if errors.Is(err, campaign.ErrEnded) {
-			err = refuse(wire.CodeCampaignEnded)
+			err = rest.Refuse(wire.CodeCampaignEnded)
 		}
 		out := renderCampaign(c)
 		return &out, err
@@ -195,17 +197,17 @@ func (s *Server) setCampaign(to campaign.Status) operation[setCampaignIn, wire.C
 }
 
 // campaigns is the list of the campaigns of the calling app.
-func (s *Server) campaigns() listing[wire.CampaignFilter, wire.Campaign] {
-	return listing[wire.CampaignFilter, wire.Campaign]{"campaigns", "campaign",
-		func(ctx context.Context, a selection[wire.CampaignFilter]) ([]wire.Campaign, *position, error) {
-			rows, err := s.cfg.Store.Campaigns(ctx, a.caller.app.ID, campaign.Status(a.filter.Status), a.after.cursor(), a.limit+1)
-			return cut(rows, err, a.limit, placeOfCampaign, renderCampaign)
+func (s *Server) campaigns() rest.Listing[wire.CampaignFilter, wire.Campaign] {
+	return rest.Listing[wire.CampaignFilter, wire.Campaign]{Name: "campaigns", ID: "campaign",
+		Read: func(ctx context.Context, a rest.Selection[wire.CampaignFilter]) ([]wire.Campaign, *rest.Position, error) {
+			rows, err := s.cfg.Store.Campaigns(ctx, a.Caller.App.ID, campaign.Status(a.Filter.Status), a.After.Cursor(), a.Limit+1)
+			return rest.Cut(rows, err, a.Limit, placeOfCampaign, renderCampaign)
 		}}
 }
 
 type campaignDaysIn struct {
 	campaignIn
-	Page pageParams `in:"query"`
+	Page rest.PageParams `in:"query"`
 }
 
 func (s *Server) listCampaignDays(ctx context.Context, in *campaignDaysIn) (*wire.List[wire.CampaignDay], error) {
@@ -213,15 +215,18 @@ func (s *Server) listCampaignDays(ctx context.Context, in *campaignDaysIn) (*wir
 	if err != nil {
 		return nil, err
 	}
-	return s.campaignDays().readPage(ctx, &listed[struct{}]{Asked: Asked{&in.request.Request}, Page: in.Page}, binderOf(reflect.TypeFor[struct{}]()), c.ID)
+	days := &rest.Listed[struct{}]{Asked: rest.Asked{Request: &in.request.Request}, Page: in.Page}
+	return s.campaignDays().PageWithin(ctx, days, c.ID)
 }
 
 // campaignDays is the list of the days of a campaign.
-func (s *Server) campaignDays() listing[struct{}, wire.CampaignDay] {
-	return listing[struct{}, wire.CampaignDay]{"days", "day",
-		func(ctx context.Context, a selection[struct{}]) ([]wire.CampaignDay, *position, error) {
-			rows, err := s.cfg.Store.CampaignDays(ctx, a.within, payout.Day(a.after.ID), a.limit+1)
-			return cut(rows, err, a.limit, func(d campaign.Day) position { return position{d.OpensAt, string(d.Day)} }, renderCampaignDay)
+func (s *Server) campaignDays() rest.Listing[struct{}, wire.CampaignDay] {
+	return rest.Listing[struct{}, wire.CampaignDay]{Name: "days", ID: "day",
+		Read: func(ctx context.Context, a rest.Selection[struct{}]) ([]wire.CampaignDay, *rest.Position, error) {
+			rows, err := s.cfg.Store.CampaignDays(ctx, a.Within, payout.Day(a.After.ID), a.Limit+1)
+			return rest.Cut(rows, err, a.Limit, func(d campaign.Day) rest.Position {
+				return rest.Position{At: d.OpensAt, ID: string(d.Day)}
+			}, renderCampaignDay)
 		}}
 }
 

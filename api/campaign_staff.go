@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 
+	"hongbao/api/rest"
 	"hongbao/internal/campaign"
 	"hongbao/wire"
 )
@@ -13,15 +14,17 @@ func renderStaffCampaign(c campaign.Campaign) wire.StaffCampaign {
 }
 
 // staffCampaigns is the list of the campaigns of all apps.
-func (s *Server) staffCampaigns() listing[wire.StaffCampaignFilter, wire.StaffCampaign] {
-	return listing[wire.StaffCampaignFilter, wire.StaffCampaign]{"staff campaigns", "campaign",
-		func(ctx context.Context, a selection[wire.StaffCampaignFilter]) ([]wire.StaffCampaign, *position, error) {
-			rows, err := s.cfg.Store.Campaigns(ctx, a.filter.App, campaign.Status(a.filter.Status), a.after.cursor(), a.limit+1)
-			return cut(rows, err, a.limit, placeOfCampaign, renderStaffCampaign)
+func (s *Server) staffCampaigns() rest.Listing[wire.StaffCampaignFilter, wire.StaffCampaign] {
+	return rest.Listing[wire.StaffCampaignFilter, wire.StaffCampaign]{Name: "staff campaigns", ID: "campaign",
+		Read: func(ctx context.Context, a rest.Selection[wire.StaffCampaignFilter]) ([]wire.StaffCampaign, *rest.Position, error) {
+			rows, err := s.cfg.Store.Campaigns(ctx, a.Filter.App, campaign.Status(a.Filter.Status), a.After.Cursor(), a.Limit+1)
+			return rest.Cut(rows, err, a.Limit, placeOfCampaign, renderStaffCampaign)
 		}}
 }
 
-func placeOfCampaign(c campaign.Campaign) position { return position{c.CreatedAt, c.ID} }
+func placeOfCampaign(c campaign.Campaign) rest.Position {
+	return rest.Position{At: c.CreatedAt, ID: c.ID}
+}
 
 func (s *Server) getStaffCampaign(ctx context.Context, in *campaignIn) (*wire.StaffCampaign, error) {
 	c, err := s.campaign(ctx, in)
@@ -36,14 +39,14 @@ type stopCampaignIn struct {
 }
 
 // stopCampaign returns the operation by which staff pauses or ends a campaign.
-func (s *Server) stopCampaign(to campaign.Status) operation[stopCampaignIn, stored[wire.StaffCampaign]] {
-	return func(ctx context.Context, in *stopCampaignIn) (*stored[wire.StaffCampaign], error) {
+func (s *Server) stopCampaign(to campaign.Status) rest.Operation[stopCampaignIn, rest.Stored[wire.StaffCampaign]] {
+	return func(ctx context.Context, in *stopCampaignIn) (*rest.Stored[wire.StaffCampaign], error) {
 		render := func(c campaign.Campaign, ended bool) (int, []byte) {
 			if ended {
-				return in.renderStored(refuse(wire.CodeCampaignEnded))
+				return in.RenderStored(rest.Refuse(wire.CodeCampaignEnded))
 			}
-			return http.StatusOK, encodeBody(renderStaffCampaign(c))
+			return http.StatusOK, rest.EncodeBody(renderStaffCampaign(c))
 		}
-		return storedAs[wire.StaffCampaign](s.cfg.Store.StopCampaign(ctx, in.Write, in.ID, to, render))
+		return rest.StoredAs[wire.StaffCampaign](s.cfg.Store.StopCampaign(ctx, in.Write, in.ID, to, render))
 	}
 }

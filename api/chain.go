@@ -11,6 +11,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"hongbao/api/rest"
 	"hongbao/internal/packet"
 	"hongbao/internal/staff"
 	"hongbao/wire"
@@ -21,7 +22,7 @@ const localRequest = "request"
 
 // request is the state of a request in the chain and the input of a handler.
 type request struct {
-	Request
+	rest.Request
 	server *Server
 	clock  *clock // of the route
 	// bodyRead: the body is read completely. A further read would consume the next request of
@@ -34,7 +35,7 @@ type request struct {
 type asked struct{ *request }
 
 // By implements rest's input.
-func (a *asked) By(r *Request) { a.request = requestOf(r.c) }
+func (a *asked) By(r *rest.Request) { a.request = requestOf(r.C) }
 
 // write is the same of an operation that changes something.
 type write struct {
@@ -46,8 +47,8 @@ type write struct {
 func (w *write) Sign(as staff.Write) { w.Write = as }
 
 // own makes the handler of a route that is no operation.
-func own(do func(*request) (answer, error)) func(*Request) (answer, error) {
-	return func(r *Request) (answer, error) { return do(requestOf(r.c)) }
+func own(do func(*request) (rest.Answer, error)) func(*rest.Request) (rest.Answer, error) {
+	return func(r *rest.Request) (rest.Answer, error) { return do(requestOf(r.C)) }
 }
 
 // requestOf returns the request that enter created.
@@ -55,61 +56,61 @@ func requestOf(c *fiber.Ctx) *request { return c.Locals(localRequest).(*request)
 
 // place is the route's path in logs and metrics.
 func (r *request) place() string {
-	if r.route == nil {
+	if r.Route == nil {
 		return unmatchedPath
 	}
-	return r.route.path
+	return r.Route.Path
 }
 
-func writeProblem(c *fiber.Ctx, r *refusal, requestID string) {
-	status, raw := r.render(instanceOf(c), requestID)
+func writeProblem(c *fiber.Ctx, r *rest.Refusal, requestID string) {
+	status, raw := r.Render(rest.InstanceOf(c), requestID)
 	c.Response().ResetBody()
 	c.Status(status)
-	c.Response().Header.SetContentType(contentProblem)
-	if r.code == wire.CodeUnauthenticated {
+	c.Response().Header.SetContentType(rest.ContentProblem)
+	if r.Code == wire.CodeUnauthenticated {
 		c.Set(fiber.HeaderWWWAuthenticate, "Bearer")
 	}
-	if r.retryAfter > 0 {
-		c.Set(fiber.HeaderRetryAfter, strconv.Itoa(retryAfterSeconds(r.retryAfter)))
+	if r.RetryAfter > 0 {
+		c.Set(fiber.HeaderRetryAfter, strconv.Itoa(rest.RetryAfterSeconds(r.RetryAfter)))
 	}
-	if r.replayed {
-		c.Set(headerReplayed, "true")
+	if r.Replayed {
+		c.Set(rest.HeaderReplayed, "true")
 	}
 	c.Response().SetBodyRaw(raw)
 }
 
 // readBody reads the body up to the route's limit.
 func (r *request) readBody() error {
-	head := &r.c.Request().Header
-	stream := r.c.Context().RequestBodyStream()
+	head := &r.C.Request().Header
+	stream := r.C.Context().RequestBodyStream()
 	if head.ContentLength() == 0 || stream == nil {
 		return nil
 	}
 	if !r.isJSON() {
-		return refuse(wire.CodeUnsupportedMedia)
+		return rest.Refuse(wire.CodeUnsupportedMedia)
 	}
-	limit := r.route.largest()
+	limit := r.Route.Largest()
 	if head.ContentLength() > limit {
-		return refuse(wire.CodeBodyTooLarge)
+		return rest.Refuse(wire.CodeBodyTooLarge)
 	}
 	b, err := r.readUpTo(stream, head.ContentLength(), limit)
 	switch {
 	case errors.Is(err, errNoRoomBody):
 		// A body that is not complete by then closes the connection with the answer.
-		_ = r.c.Context().Conn().SetReadDeadline(time.Now().Add(shedPatience))
-		return unavailable(err)
+		_ = r.C.Context().Conn().SetReadDeadline(time.Now().Add(shedPatience))
+		return rest.Unavailable(err)
 	case err != nil:
-		r.c.Context().SetConnectionClose()
+		r.C.Context().SetConnectionClose()
 		r.bodyRead = true
 		refused := fromTransport(err)
-		if refused.code == wire.CodeMalformedRequest || errors.Is(err, io.EOF) {
-			refused = refuse(wire.CodeMalformedJSON)
+		if refused.Code == wire.CodeMalformedRequest || errors.Is(err, io.EOF) {
+			refused = rest.Refuse(wire.CodeMalformedJSON)
 		}
 		return refused
 	case len(b) > limit:
-		return refuse(wire.CodeBodyTooLarge)
+		return rest.Refuse(wire.CodeBodyTooLarge)
 	}
-	r.payload = b
+	r.Payload = b
 	r.bodyRead = true
 	return nil
 }
@@ -126,7 +127,7 @@ func (r *request) readUpTo(stream io.Reader, n, limit int) ([]byte, error) {
 }
 
 func (r *request) isJSON() bool {
-	head := &r.c.Request().Header
+	head := &r.C.Request().Header
 	for _, coding := range head.PeekAll(fiber.HeaderContentEncoding) {
 		if len(coding) > 0 && !strings.EqualFold(string(coding), "identity") {
 			return false
@@ -136,32 +137,32 @@ func (r *request) isJSON() bool {
 		return false
 	}
 	kinds := head.PeekAll(fiber.HeaderContentType)
-	if len(kinds) != 1 || string(kinds[0]) == contentJSON {
+	if len(kinds) != 1 || string(kinds[0]) == rest.ContentJSON {
 		return len(kinds) == 1
 	}
 	media, _, err := mime.ParseMediaType(string(kinds[0]))
-	return err == nil && media == contentJSON
+	return err == nil && media == rest.ContentJSON
 }
 
 // leaveBody discards the rest of the body, so that the next request of the connection starts
 // at the right byte; if there is too much, or it is broken, the connection is closed with the
 // answer.
 func (r *request) leaveBody() {
-	stream := r.c.Context().RequestBodyStream()
+	stream := r.C.Context().RequestBodyStream()
 	if stream == nil || r.bodyRead {
 		return
 	}
 	n, err := io.Copy(io.Discard, io.LimitReader(stream, drainLimit))
 	if err != nil || n == drainLimit {
-		r.c.Context().SetConnectionClose()
+		r.C.Context().SetConnectionClose()
 	}
 }
 
 // packetID returns the packet id of the path. A malformed id is answered like an unknown one.
 func (r *request) packetID() (string, error) {
-	id, err := url.PathUnescape(r.c.Params("id"))
+	id, err := url.PathUnescape(r.C.Params("id"))
 	if err != nil || !packet.ValidID(id) {
-		return "", refuse(wire.CodePacketNotFound)
+		return "", rest.Refuse(wire.CodePacketNotFound)
 	}
 	return id, nil
 }
@@ -175,4 +176,4 @@ const (
 )
 
 // anonymous is the caller without a key.
-var anonymous = &Caller{}
+var anonymous = &rest.Caller{}

@@ -17,6 +17,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"hongbao/api/rest"
 	"hongbao/internal/access"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
@@ -133,7 +134,7 @@ func BenchmarkChain(b *testing.B) {
 	b.Run("nothing", func(b *testing.B) {
 		app := fiber.New(fiber.Config{
 			CaseSensitive: true, StrictRouting: true, Immutable: true, StreamRequestBody: true, DisablePreParseMultipartForm: true,
-			BodyLimit: createBodyLimit, ReadBufferSize: headerLimit, ReadTimeout: DefaultReadTimeout, WriteTimeout: DefaultWriteTimeout,
+			BodyLimit: rest.CreateBodyLimit, ReadBufferSize: headerLimit, ReadTimeout: DefaultReadTimeout, WriteTimeout: DefaultWriteTimeout,
 			IdleTimeout: DefaultIdleTimeout, DisableStartupMessage: true,
 		})
 		app.Post("/v1/packets/:id/grabs", func(c *fiber.Ctx) error { c.Status(http.StatusCreated); return nil })

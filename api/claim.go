@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"hongbao/api/rest"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/internal/ticket"
@@ -35,7 +36,7 @@ func readGrab(body []byte) (grabRequest, error) {
 	if g, ok := decodeGrab(body); ok {
 		return g, nil
 	}
-	o, err := readObject(body)
+	o, err := rest.ReadObject(body)
 	if err != nil {
 		return grabRequest{}, err
 	}
@@ -53,34 +54,34 @@ func decodeGrab(body []byte) (grabRequest, bool) {
 		Recipient *string `json:"recipient"`
 		Ticket    *string `json:"ticket"`
 	}
-	if json.Unmarshal(body, &g, json.RejectUnknownMembers(true)) != nil || checkID(g.UserID) != nil ||
-		g.Nickname != nil && checkText(maxNickname)(*g.Nickname) != nil ||
+	if json.Unmarshal(body, &g, json.RejectUnknownMembers(true)) != nil || rest.CheckID(g.UserID) != nil ||
+		g.Nickname != nil && rest.CheckText(maxNickname)(*g.Nickname) != nil ||
 		g.AvatarURL != nil && checkAvatar(*g.AvatarURL) != nil ||
-		g.Recipient != nil && checkID(*g.Recipient) != nil ||
+		g.Recipient != nil && rest.CheckID(*g.Recipient) != nil ||
 		g.Ticket != nil && checkTicket(*g.Ticket) != nil {
 		return grabRequest{}, false
 	}
-	return grabRequest{user: g.UserID, ticket: valueOr(g.Ticket, ""),
-		profile: packet.Profile{Nickname: nonEmpty(g.Nickname), AvatarURL: nonEmpty(g.AvatarURL), Recipient: valueOr(g.Recipient, "")}}, true
+	return grabRequest{user: g.UserID, ticket: rest.ValueOr(g.Ticket, ""),
+		profile: packet.Profile{Nickname: nonEmpty(g.Nickname), AvatarURL: nonEmpty(g.AvatarURL), Recipient: rest.ValueOr(g.Recipient, "")}}, true
 }
 
-func grabFrom(o *object) (grabRequest, error) {
+func grabFrom(o *rest.Object) (grabRequest, error) {
 	var g grabRequest
-	g.user = valueOr(o.text("user_id", true, checkID), "")
+	g.user = rest.ValueOr(o.Text("user_id", true, rest.CheckID), "")
 	to := readRecipient(o, "recipient")
 	g.profile = packet.Profile{
-		Nickname:  nonEmpty(o.text("nickname", false, checkText(maxNickname))),
-		AvatarURL: nonEmpty(o.text("avatar_url", false, checkAvatar)),
+		Nickname:  nonEmpty(o.Text("nickname", false, rest.CheckText(maxNickname))),
+		AvatarURL: nonEmpty(o.Text("avatar_url", false, checkAvatar)),
 		Recipient: to.Account, Authorization: to.Authorization,
 	}
 	g.name = to.Name
-	g.ticket = valueOr(o.text("ticket", false, checkTicket), "")
-	return g, o.done()
+	g.ticket = rest.ValueOr(o.Text("ticket", false, checkTicket), "")
+	return g, o.Done()
 }
 
-func checkTicket(s string) *fault {
+func checkTicket(s string) *rest.Fault {
 	if len(s) > ticket.MaxBytes {
-		return &fault{faultLength, fmt.Sprintf("must have at most %d bytes", ticket.MaxBytes)}
+		return &rest.Fault{Code: rest.FaultLength, Message: fmt.Sprintf("must have at most %d bytes", ticket.MaxBytes)}
 	}
 	return nil
 }
@@ -94,16 +95,16 @@ func nonEmpty(s *string) *string {
 	return s
 }
 
-func checkAvatar(s string) *fault {
+func checkAvatar(s string) *rest.Fault {
 	if s == "" {
 		return nil // counts as omitted
 	}
-	if f := checkText(maxAvatarURL)(s); f != nil {
+	if f := rest.CheckText(maxAvatarURL)(s); f != nil {
 		return f
 	}
 	u, err := url.Parse(s)
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
-		return &fault{faultFormat, "must be an http or https URL"}
+		return &rest.Fault{Code: rest.FaultFormat, Message: "must be an http or https URL"}
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"hongbao/api/rest"
 	"hongbao/internal/ticket"
 	"hongbao/wire"
 )
@@ -20,16 +21,16 @@ func FuzzDecodeGrab(f *testing.F) {
 		if !ok {
 			g, err := readGrab([]byte(body))
 			if err != nil {
-				if r := asRefusal(err); r.code != wire.CodeMalformedJSON && r.code != wire.CodeInvalidRequest {
+				if r := rest.AsRefusal(err); r.Code != wire.CodeMalformedJSON && r.Code != wire.CodeInvalidRequest {
 					t.Fatalf("%q: %v", body, err)
 				}
-			} else if checkID(g.user) != nil || g.profile.Recipient != "" && checkID(g.profile.Recipient) != nil ||
+			} else if rest.CheckID(g.user) != nil || g.profile.Recipient != "" && rest.CheckID(g.profile.Recipient) != nil ||
 				len(g.ticket) > ticket.MaxBytes || !json.Valid([]byte(body)) {
 				t.Fatalf("%q: %+v", body, g)
 			}
 			return
 		}
-		o, err := readObject([]byte(body))
+		o, err := rest.ReadObject([]byte(body))
 		if err != nil {
 			t.Fatalf("%q: %v", body, err)
 		}

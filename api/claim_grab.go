@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"hongbao/api/rest"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/wire"
@@ -20,20 +21,20 @@ const progressTimeout = 300 * time.Millisecond
 // grabShare answers a grab with the first outcome that applies, in the order of
 // packet.GrabResult. grab.lua decides; grabFromRow decides for packets no longer in Redis. What
 // this process remembers answers first, to save Redis the call.
-func grabShare(r *request) (answer, error) {
+func grabShare(r *request) (rest.Answer, error) {
 	// A malformed id is answered like an unknown one, after the body is checked.
 	id, idErr := r.packetID()
-	asked, err := readGrab(r.payload)
+	asked, err := readGrab(r.Payload)
 	if err = cmp.Or(err, idErr); err != nil {
-		return answer{}, err
+		return rest.Answer{}, err
 	}
 	if err := r.server.admit(id); err != nil {
 		r.server.metrics.grab(packet.GrabUnavailable)
-		return answer{}, err
+		return rest.Answer{}, err
 	}
 	fact, err := r.factsOf(id)
 	if err != nil {
-		return answer{}, err
+		return rest.Answer{}, err
 	}
 	user := asked.user
 	if r.server.soldOut.refuses(id, user) {
@@ -45,7 +46,7 @@ func grabShare(r *request) (answer, error) {
 	}
 	if known := r.server.rememberedClaim(id, user); known != nil {
 		r.server.metrics.grab(packet.GrabReplayed)
-		return answer{status: http.StatusOK, raw: r.renderRepeated(known.claim, r.progressOf(known))}, nil
+		return rest.Answer{Status: http.StatusOK, Raw: r.renderRepeated(known.claim, r.progressOf(known))}, nil
 	}
 	overLimit, badBody := r.checkBeforePool(fact, id, asked)
 	if overLimit != nil {
@@ -58,7 +59,7 @@ func grabShare(r *request) (answer, error) {
 		return r.refusedByRisk(user, err)
 	}
 	if asked.profile.SealedName, err = packet.SealText(r.server.cfg.SeedKey, id, asked.name); err != nil {
-		return answer{}, err
+		return rest.Answer{}, err
 	}
 	got, err := r.grab(id, user, asked.profile)
 	r.giveBackUnused(user, got.Result, err)
@@ -67,7 +68,7 @@ func grabShare(r *request) (answer, error) {
 	}
 	if err != nil {
 		r.server.metrics.grab(packet.GrabUnavailable)
-		return answer{}, err
+		return rest.Answer{}, err
 	}
 	if got.OpensAt.IsZero() {
 		got.OpensAt = fact.opensAt
@@ -87,7 +88,7 @@ var errLaneFenced = errors.New("the pool is being checked or rebuilt")
 // admit refuses changes of a packet while its lane is fenced.
 func (s *Server) admit(id string) error {
 	if _, open := s.cfg.Fence(id); !open {
-		return unavailable(errLaneFenced)
+		return rest.Unavailable(errLaneFenced)
 	}
 	return nil
 }
@@ -99,69 +100,69 @@ func (r *request) factsOf(id string) (packetFacts, error) {
 	epoch, _ := r.server.cfg.Fence(id)
 	fact, ok := r.server.facts.get(id)
 	if !ok || fact.epoch != epoch {
-		l, err := r.server.locate(r.ctx, id)
+		l, err := r.server.locate(r.Ctx, id)
 		if err != nil {
 			return packetFacts{}, err
 		}
 		p := l.snapshot().Packet
 		return r.server.factsOf(p), r.own(p)
 	}
-	if fact.app != r.caller.app.ID {
-		return packetFacts{}, refuse(wire.CodePacketNotFound)
+	if fact.app != r.Caller.App.ID {
+		return packetFacts{}, rest.Refuse(wire.CodePacketNotFound)
 	}
 	return fact, nil
 }
 
 // sharedSoldOut is the shared refusal for sold-out packets. It must not be modified.
-var sharedSoldOut = refuse(wire.CodeSoldOut)
+var sharedSoldOut = rest.Refuse(wire.CodeSoldOut)
 
 // answerGrab renders the outcome of a grab.
-func (r *request) answerGrab(got packet.GrabAnswer) (answer, error) {
+func (r *request) answerGrab(got packet.GrabAnswer) (rest.Answer, error) {
 	r.server.metrics.grab(got.Result)
 	switch got.Result {
 	case packet.GrabWon:
 		claim := renderClaim(got.Claim, pendingPayout(claimRefOf(got.Claim)))
-		return answer{status: http.StatusCreated, raw: encodeClaim(&claim)}, nil
+		return rest.Answer{Status: http.StatusCreated, Raw: rest.EncodeClaim(&claim)}, nil
 	case packet.GrabReplayed:
 		r.server.rememberClaim(got.Claim)
-		p, _ := r.server.replays.progress(r.ctx, claimRefOf(got.Claim), progressTimeout)
-		return answer{status: http.StatusOK, raw: r.renderRepeated(got.Claim, p)}, nil
+		p, _ := r.server.replays.progress(r.Ctx, claimRefOf(got.Claim), progressTimeout)
+		return rest.Answer{Status: http.StatusOK, Raw: r.renderRepeated(got.Claim, p)}, nil
 	case packet.GrabNotOpenYet:
-		return answer{}, notOpenYet(got.OpensAt, max(shortPause, got.OpensAt.Sub(r.server.cfg.Now())))
+		return rest.Answer{}, notOpenYet(got.OpensAt, max(rest.ShortPause, got.OpensAt.Sub(r.server.cfg.Now())))
 	case packet.GrabNotEligible:
-		refused := refuse(wire.CodeNotEligible)
+		refused := rest.Refuse(wire.CodeNotEligible)
 		if got.WonBefore {
-			refused.detail = "The user has won in another packet of this campaign, in which a user wins once."
+			refused.Detail = "The user has won in another packet of this campaign, in which a user wins once."
 		}
-		return answer{}, refused
+		return rest.Answer{}, refused
 	case packet.GrabSoldOut:
-		return answer{}, sharedSoldOut
+		return rest.Answer{}, sharedSoldOut
 	case packet.GrabExpired:
-		return answer{}, refuse(wire.CodeExpired)
+		return rest.Answer{}, rest.Refuse(wire.CodeExpired)
 	case packet.GrabNotFound:
-		return answer{}, refuse(wire.CodePacketNotFound)
+		return rest.Answer{}, rest.Refuse(wire.CodePacketNotFound)
 	}
-	return answer{}, unavailable(errors.New("the pool cannot decide"))
+	return rest.Answer{}, rest.Unavailable(errors.New("the pool cannot decide"))
 }
 
 // answerLastShare answers the grab that took the last share. It decides best luck, so only this
 // answer to a new claim includes it.
-func (r *request) answerLastShare(got packet.GrabAnswer) (answer, error) {
+func (r *request) answerLastShare(got packet.GrabAnswer) (rest.Answer, error) {
 	r.server.metrics.grab(got.Result)
-	ctx, cancel := context.WithTimeout(r.ctx, progressTimeout)
+	ctx, cancel := context.WithTimeout(r.Ctx, progressTimeout)
 	defer cancel()
 	p := pendingPayout(claimRefOf(got.Claim))
 	claim := renderClaim(got.Claim, p)
 	claim.BestLuck = isBest(r.knownBestLuck(ctx, got.Claim.PacketID), got.Claim, p)
-	return answer{status: http.StatusCreated, raw: encodeClaim(&claim)}, nil
+	return rest.Answer{Status: http.StatusCreated, Raw: rest.EncodeClaim(&claim)}, nil
 }
 
 // renderRepeated renders an existing claim, with best luck as far as it is known.
 func (r *request) renderRepeated(c packet.Claim, p payout.PayoutProgress) []byte {
 	out := renderClaim(c, p)
 	out.Replayed = true
-	out.BestLuck = isBest(r.knownBestLuck(r.ctx, c.PacketID), c, p)
-	return encodeClaim(&out)
+	out.BestLuck = isBest(r.knownBestLuck(r.Ctx, c.PacketID), c, p)
+	return rest.EncodeClaim(&out)
 }
 
 // knownBestLuck returns bestLuck, or nil when it cannot be read: the claim is returned in any
@@ -169,7 +170,7 @@ func (r *request) renderRepeated(c packet.Claim, p payout.PayoutProgress) []byte
 func (r *request) knownBestLuck(ctx context.Context, id string) *int {
 	best, err := r.bestLuck(ctx, id)
 	if err != nil {
-		slog.WarnContext(r.named(), "best luck is not known", slog.String("packet_id", id), slog.Any("error", err))
+		slog.WarnContext(r.Named(), "best luck is not known", slog.String("packet_id", id), slog.Any("error", err))
 	}
 	return best
 }
@@ -188,18 +189,18 @@ func (r *request) bestLuck(ctx context.Context, id string) (*int, error) {
 
 // grabFromRow decides in the same order for a packet that is not in Redis. It refuses only when
 // the row has every claim: the user's own claim may otherwise be missing.
-func (r *request) grabFromRow(id, user string) (answer, error) {
-	l, err := r.server.locate(r.ctx, id)
+func (r *request) grabFromRow(id, user string) (rest.Answer, error) {
+	l, err := r.server.locate(r.Ctx, id)
 	if err != nil {
-		return answer{}, err
+		return rest.Answer{}, err
 	}
 	if l.hasPool { // rebuilt or staged since grab.lua ran
-		return answer{}, unavailable(errors.New("the pool was rebuilt during the request"))
+		return rest.Answer{}, rest.Unavailable(errors.New("the pool was rebuilt during the request"))
 	}
 	if err := r.own(l.rec.Packet); err != nil {
-		return answer{}, err
+		return rest.Answer{}, err
 	}
-	ctx, cancel := context.WithTimeout(r.ctx, readTimeout)
+	ctx, cancel := context.WithTimeout(r.Ctx, rest.ReadTimeout)
 	defer cancel()
 	recorded, err := r.server.cfg.Store.Claim(ctx, id, user)
 	got := packet.GrabAnswer{OpensAt: l.rec.OpensAt}
@@ -207,7 +208,7 @@ func (r *request) grabFromRow(id, user string) (answer, error) {
 	case err == nil:
 		got.Result, got.Claim = packet.GrabReplayed, recorded.Claim
 	case !errors.Is(err, packet.ErrNotFound):
-		return answer{}, err
+		return rest.Answer{}, err
 	case !l.complete:
 		got.Result = packet.GrabUnavailable
 	case r.server.cfg.Now().Before(l.rec.OpensAt):

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 
+	"hongbao/api/rest"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/wire"
@@ -34,7 +35,7 @@ type grabPage struct {
 // of them. When the pool is retired during the read, the packet is located again.
 func (r *request) grabsAfter(id string, after grabCursor, limit int) (grabPage, error) {
 	for try := 0; ; try++ {
-		l, err := r.server.locate(r.ctx, id)
+		l, err := r.server.locate(r.Ctx, id)
 		if err != nil {
 			return grabPage{}, err
 		}
@@ -49,14 +50,14 @@ func (r *request) grabsAfter(id string, after grabCursor, limit int) (grabPage, 
 			return page, nil
 		}
 		if try > 0 || !errors.Is(err, packet.ErrNotFound) {
-			return grabPage{}, unavailable(err)
+			return grabPage{}, rest.Unavailable(err)
 		}
 	}
 }
 
 // pooledGrabs reads a page from Redis, where each share was won once.
 func (r *request) pooledGrabs(l location, id string, after grabCursor, limit int) (grabPage, error) {
-	claims, made, err := r.server.cfg.Pool.ClaimsPage(r.ctx, id, after.Before, limit+1)
+	claims, made, err := r.server.cfg.Pool.ClaimsPage(r.Ctx, id, after.Before, limit+1)
 	if err != nil {
 		return grabPage{}, err
 	}
@@ -66,15 +67,15 @@ func (r *request) pooledGrabs(l location, id string, after grabCursor, limit int
 		claims, made = claims[1:], made-1
 	}
 	claims = claims[:min(limit, len(claims))]
-	return grabPage{location: l, claims: claims, payout: r.server.payoutProgress(r.ctx, claims, readTimeout),
+	return grabPage{location: l, claims: claims, payout: r.server.payoutProgress(r.Ctx, claims, rest.ReadTimeout),
 		before: func(n int) int { return made - n }}, nil
 }
 
 func (r *request) recordedGrabs(l location, after grabCursor, limit int) (grabPage, error) {
 	if !l.complete {
-		return grabPage{}, unavailable(errors.New("the pool is not in redis, and the packet is not closed"))
+		return grabPage{}, rest.Unavailable(errors.New("the pool is not in redis, and the packet is not closed"))
 	}
-	ctx, cancel := context.WithTimeout(r.ctx, readTimeout)
+	ctx, cancel := context.WithTimeout(r.Ctx, rest.ReadTimeout)
 	defer cancel()
 	recorded, err := r.server.cfg.Store.AcknowledgedClaimsAfter(ctx, l.rec.ID, after.Share, after.User, limit)
 	if err != nil {
@@ -95,21 +96,21 @@ func (r *request) recordedGrabs(l location, after grabCursor, limit int) (grabPa
 
 type grabsIn struct {
 	packetIn
-	Page  pageParams `in:"query"`
+	Page  rest.PageParams `in:"query"`
 	after grabCursor
 }
 
-func (in *grabsIn) Check(o *object) {
+func (in *grabsIn) Check(o *rest.Object) {
 	in.after = grabCursor{Share: -1, Before: -1}
-	if cursor := in.Page.Cursor; cursor != "" && (decodeCursor(cursor, &in.after) != nil || in.after.Share < 0 || in.after.Before < 0) {
-		o.fault("cursor", fault{faultFormat, cursorFault})
+	if cursor := in.Page.Cursor; cursor != "" && (rest.DecodeCursor(cursor, &in.after) != nil || in.after.Share < 0 || in.after.Before < 0) {
+		o.Fault("cursor", rest.Fault{Code: rest.FaultFormat, Message: rest.CursorFault})
 	}
 }
 
 func (s *Server) listGrabs(_ context.Context, in *grabsIn) (*wire.List[wire.Claim], error) {
-	limit := cmp.Or(in.Page.Limit, defaultLimit)
+	limit := cmp.Or(in.Page.Limit, rest.DefaultLimit)
 	if in.Page.Cursor != "" && in.after.PacketID != in.ID {
-		return nil, badCursor()
+		return nil, rest.BadCursor()
 	}
 	found, err := in.grabsAfter(in.ID, in.after, limit+1)
 	if err != nil {
@@ -119,7 +120,7 @@ func (s *Server) listGrabs(_ context.Context, in *grabsIn) (*wire.List[wire.Clai
 	if len(found.claims) > limit {
 		found.claims = found.claims[:limit]
 		last := found.claims[limit-1]
-		page.NextCursor = encodeCursor(grabCursor{PacketID: in.ID, Share: last.ShareIndex, User: last.UserID, Before: found.before(limit)})
+		page.NextCursor = rest.EncodeCursor(grabCursor{PacketID: in.ID, Share: last.ShareIndex, User: last.UserID, Before: found.before(limit)})
 	}
 	best := s.luck(found.location)
 	for _, c := range found.claims {
@@ -177,12 +178,12 @@ func (s *Server) confirmAgain(ctx context.Context, in *confirmAgainIn) (*wire.Cl
 	if err != nil {
 		return nil, err
 	}
-	switch after, err := s.cfg.Store.ConfirmAgain(ctx, in.caller.key, p.ID); {
+	switch after, err := s.cfg.Store.ConfirmAgain(ctx, in.Caller.Key, p.ID); {
 	case err == nil:
 		p = after
 	case errors.Is(err, packet.ErrNotFound): // MySQL does not have it yet: its payout is about to begin
-	case refusedByState(err):
-		return nil, refusedDecision(err)
+	case rest.RefusedByState(err):
+		return nil, rest.RefusedDecision(err)
 	default:
 		return nil, err
 	}
@@ -192,7 +193,7 @@ func (s *Server) confirmAgain(ctx context.Context, in *confirmAgainIn) (*wire.Cl
 // confirm reads what the recipient of a payout needs in order to confirm; nil: there is none, or it is not
 // known now. The claim is returned in any case.
 func (s *Server) confirm(ctx context.Context, packetID, payoutID string) *wire.Confirm {
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	ctx, cancel := context.WithTimeout(ctx, rest.ReadTimeout)
 	defer cancel()
 	sealed, err := s.cfg.Store.RecipientAction(ctx, payoutID)
 	if err == nil && len(sealed) == 0 {
@@ -216,15 +217,15 @@ func (s *Server) confirm(ctx context.Context, packetID, payoutID string) *wire.C
 // claim may answer "not found".
 func (r *request) oneClaim(l location, id, user string) (packet.Claim, payout.PayoutProgress, error) {
 	if l.hasPool {
-		c, ok, err := r.server.cfg.Pool.Claim(r.ctx, id, user)
+		c, ok, err := r.server.cfg.Pool.Claim(r.Ctx, id, user)
 		if err != nil {
 			return c, payout.PayoutProgress{}, err
 		}
 		if ok {
-			return c, r.server.payoutProgress(r.ctx, []packet.Claim{c}, readTimeout)(c), nil
+			return c, r.server.payoutProgress(r.Ctx, []packet.Claim{c}, rest.ReadTimeout)(c), nil
 		}
 	}
-	ctx, cancel := context.WithTimeout(r.ctx, readTimeout)
+	ctx, cancel := context.WithTimeout(r.Ctx, rest.ReadTimeout)
 	defer cancel()
 	recorded, err := r.server.cfg.Store.Claim(ctx, id, user)
 	switch {
@@ -232,9 +233,9 @@ func (r *request) oneClaim(l location, id, user string) (packet.Claim, payout.Pa
 		return recorded.Claim, progressOf(recorded), nil
 	case errors.Is(err, packet.ErrNotFound) && (l.hasPool || l.complete),
 		errors.Is(err, packet.ErrUnavailable) && l.hasPool && r.stillAlive(id):
-		return packet.Claim{}, payout.PayoutProgress{}, refuse(wire.CodeClaimNotFound)
+		return packet.Claim{}, payout.PayoutProgress{}, rest.Refuse(wire.CodeClaimNotFound)
 	case errors.Is(err, packet.ErrNotFound):
-		return packet.Claim{}, payout.PayoutProgress{}, unavailable(err)
+		return packet.Claim{}, payout.PayoutProgress{}, rest.Unavailable(err)
 	}
 	return packet.Claim{}, payout.PayoutProgress{}, err
 }
@@ -242,7 +243,7 @@ func (r *request) oneClaim(l location, id, user string) (packet.Claim, payout.Pa
 // stillAlive reports whether a pool still exists after a read: then neither the pool nor its
 // claims were retired during the read.
 func (r *request) stillAlive(id string) bool {
-	view, err := r.server.cfg.Pool.View(r.ctx, id)
+	view, err := r.server.cfg.Pool.View(r.Ctx, id)
 	return err == nil && !view.Retired
 }
 

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"hongbao/api/rest"
 )
 
 // conns bounds the connections of a listener, and closes quiet ones at shutdown.
@@ -50,7 +52,7 @@ func (w *conns) Accept() (net.Conn, error) {
 		case err != nil && !isTransientAcceptError(err):
 			return nil, err
 		case err != nil:
-			logRefusal(w.base, unavailable(fmt.Errorf("accept a connection: %w", err)), "", "connection")
+			logRefusal(w.base, rest.Unavailable(fmt.Errorf("accept a connection: %w", err)), "", "connection")
 			<-time.After(acceptPause)
 			continue
 		}

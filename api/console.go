@@ -17,13 +17,16 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
+
+	"hongbao/api/rest"
+	staffapi "hongbao/api/staff"
 )
 
 // consoleBody is the largest form body of the console, in bytes.
 const consoleBody = 64 << 10
 
 // consoleTime bounds the work on one page; the verification of the audit takes longest.
-const consoleTime = verifyLimit + 10*time.Second
+const consoleTime = staffapi.VerifyLimit + 10*time.Second
 
 // consoleRoute is the route of all console pages in metrics and logs.
 const consoleRoute = "console"
@@ -48,7 +51,7 @@ func (s *Server) isConsole(path string) bool {
 func (s *Server) serveConsole(c *fasthttp.RequestCtx) {
 	start := time.Now()
 	method := string(c.Method())
-	id := newRequestID()
+	id := rest.NewRequestID()
 	ctx, cancel := context.WithTimeout(s.base, consoleTime)
 	w := &consoleWriter{header: http.Header{}, status: http.StatusOK, cancel: cancel, server: s, conn: c.Conn()}
 	w.header.Set(fiber.HeaderXRequestID, id)
@@ -58,7 +61,7 @@ func (s *Server) serveConsole(c *fasthttp.RequestCtx) {
 		http.Error(w, http.StatusText(http.StatusInternalServerError), http.StatusInternalServerError)
 	}
 	w.write(c)
-	s.metrics.clock(listenStaff, method, consoleRoute).observe(c.Response.StatusCode(), time.Since(start))
+	s.metrics.clock(rest.ListenStaff, method, consoleRoute).observe(c.Response.StatusCode(), time.Since(start))
 }
 
 // page converts the request to net/http and serves it.

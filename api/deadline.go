@@ -4,9 +4,11 @@ import (
 	"context"
 	"sync/atomic"
 	"time"
+
+	"hongbao/api/rest"
 )
 
-// deadlineStep is how long requests share one deadline; a request may exceed requestTimeout by
+// deadlineStep is how long requests share one deadline; a request may exceed its timeout by
 // as much.
 const deadlineStep = 250 * time.Millisecond
 
@@ -32,7 +34,7 @@ func (d *deadlines) from(now time.Time) context.Context {
 		return current.ctx
 	}
 	fresh := &sharedDeadline{until: now.Add(deadlineStep)}
-	fresh.ctx, fresh.stop = context.WithDeadline(d.base, fresh.until.Add(requestTimeout))
+	fresh.ctx, fresh.stop = context.WithDeadline(d.base, fresh.until.Add(rest.RequestTimeout))
 	if d.current.CompareAndSwap(current, fresh) {
 		return fresh.ctx
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"hongbao/api/rest"
 )
 
 func TestDeadlines(t *testing.T) {
@@ -19,7 +21,7 @@ func TestDeadlines(t *testing.T) {
 	later := d.from(now.Add(deadlineStep))
 	for begun, ctx := range map[time.Time]context.Context{now: first, now.Add(deadlineStep - 1): first, now.Add(deadlineStep): later} {
 		at, ok := ctx.Deadline()
-		if took := at.Sub(begun); !ok || took < requestTimeout || took > requestTimeout+deadlineStep {
+		if took := at.Sub(begun); !ok || took < rest.RequestTimeout || took > rest.RequestTimeout+deadlineStep {
 			t.Errorf("a request may take %v", took)
 		}
 	}
@@ -32,7 +34,7 @@ func TestDeadlines(t *testing.T) {
 			t.Errorf("goes on after the server: %v", ctx.Err())
 		}
 	}
-	ended := (&deadlines{base: context.Background()}).from(now.Add(-requestTimeout - deadlineStep))
+	ended := (&deadlines{base: context.Background()}).from(now.Add(-rest.RequestTimeout - deadlineStep))
 	if !errors.Is(ended.Err(), context.DeadlineExceeded) {
 		t.Errorf("goes on after its deadline: %v", ended.Err())
 	}

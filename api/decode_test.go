@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"testing"
 
+	"hongbao/api/rest"
 	"hongbao/wire"
 )
 
@@ -20,8 +21,8 @@ func FuzzCreate(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		q, err := readCreate(body)
 		if err != nil {
-			r := asRefusal(err)
-			if r.code != wire.CodeMalformedJSON && r.code != wire.CodeInvalidRequest || r.code == wire.CodeInvalidRequest && len(r.fields) == 0 {
+			r := rest.AsRefusal(err)
+			if r.Code != wire.CodeMalformedJSON && r.Code != wire.CodeInvalidRequest || r.Code == wire.CodeInvalidRequest && len(r.Fields) == 0 {
 				t.Fatalf("%q: %v", body, err)
 			}
 			return
@@ -29,7 +30,7 @@ func FuzzCreate(f *testing.F) {
 		if !json.Valid(body) {
 			t.Fatalf("%q: accepted", body)
 		}
-		hash, err := bodyHash(q)
+		hash, err := rest.BodyHash(q)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,7 +44,7 @@ func FuzzCreate(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%q became %q: %v", body, canonical, err)
 		}
-		if second, err := bodyHash(again); err != nil || second != hash {
+		if second, err := rest.BodyHash(again); err != nil || second != hash {
 			t.Fatalf("%q and %q differ", body, canonical)
 		}
 	})

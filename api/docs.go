@@ -14,6 +14,7 @@ import (
 	"github.com/gofiber/fiber/v2/middleware/adaptor"
 	"github.com/swaggest/swgui/v5emb"
 
+	"hongbao/api/rest"
 	"hongbao/wire"
 )
 
@@ -78,33 +79,35 @@ func (r *recorder) Write(b []byte) (int, error) { return r.body.Write(b) }
 
 // Document returns the OpenAPI 3.1 document as served at /openapi.json, generated from
 // the table of routes.
-func Document(version string) ([]byte, error) { return renderDocument((&Server{}).routes(), version) }
-
-func getDocument(r *request) (answer, error) {
-	raw, err := r.server.doc()
-	if err != nil {
-		return answer{}, err
-	}
-	return answer{status: http.StatusOK, raw: raw}, nil
+func Document(version string) ([]byte, error) {
+	return rest.RenderDocument((&Server{}).routes(), version)
 }
 
-func getDocs(r *request) (answer, error) {
+func getDocument(r *request) (rest.Answer, error) {
+	raw, err := r.server.doc()
+	if err != nil {
+		return rest.Answer{}, err
+	}
+	return rest.Answer{Status: http.StatusOK, Raw: raw}, nil
+}
+
+func getDocs(r *request) (rest.Answer, error) {
 	d := r.server.docs
-	return answer{status: http.StatusOK, raw: d.page, kind: "text/html; charset=utf-8", header: map[string]string{
+	return rest.Answer{Status: http.StatusOK, Raw: d.page, Kind: "text/html; charset=utf-8", Header: map[string]string{
 		fiber.HeaderContentSecurityPolicy: d.policy,
 		fiber.HeaderXContentTypeOptions:   "nosniff",
 		fiber.HeaderReferrerPolicy:        "no-referrer",
 	}}, nil
 }
 
-func getDocsAsset(r *request) (answer, error) {
-	if err := adaptor.HTTPHandler(r.server.docs.handler)(r.c); err != nil {
-		return answer{}, err
+func getDocsAsset(r *request) (rest.Answer, error) {
+	if err := adaptor.HTTPHandler(r.server.docs.handler)(r.C); err != nil {
+		return rest.Answer{}, err
 	}
-	switch r.c.Response().StatusCode() {
+	switch r.C.Response().StatusCode() {
 	case http.StatusOK, http.StatusNotModified:
-		r.c.Set(fiber.HeaderXContentTypeOptions, "nosniff")
-		return answer{written: true}, nil
+		r.C.Set(fiber.HeaderXContentTypeOptions, "nosniff")
+		return rest.Answer{Written: true}, nil
 	}
-	return answer{}, refuse(wire.CodeNotFound)
+	return rest.Answer{}, rest.Refuse(wire.CodeNotFound)
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"hongbao/api/rest"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
@@ -25,32 +26,32 @@ type fundingRequest struct {
 }
 
 // readFunding reads the member funding; nil: the default. methods: the sender may choose how to pay.
-func readFunding(o *object, methods bool) *fundingRequest {
-	in := o.object("funding", false)
-	q := fundingRequest{Source: wire.FundingSource(valueOr(in.text("source", false, func(s string) *fault {
+func readFunding(o *rest.Object, methods bool) *fundingRequest {
+	in := o.Object("funding", false)
+	q := fundingRequest{Source: wire.FundingSource(rest.ValueOr(in.Text("source", false, func(s string) *rest.Fault {
 		if s := wire.FundingSource(s); s != wire.FundingSender && s != wire.FundingMerchant {
-			return &fault{faultEnum, "must be sender or merchant"}
+			return &rest.Fault{Code: rest.FaultEnum, Message: "must be sender or merchant"}
 		}
 		return nil
 	}), string(wire.FundingSender)))}
 	if methods {
 		readMethod(in, &q)
 	}
-	in.rejectUnknown()
+	in.RejectUnknown()
 	if q.Source == wire.FundingSender && q.Method == "" && len(q.Payer) == 0 && q.ReturnURL == "" && q.PayWithin == 0 {
 		return nil
 	}
 	return &q
 }
 
-func readMethod(in *object, q *fundingRequest) {
-	q.Method = valueOr(in.text("method", false, nil), "")
-	q.Payer = in.textMap("payer")
+func readMethod(in *rest.Object, q *fundingRequest) {
+	q.Method = rest.ValueOr(in.Text("method", false, nil), "")
+	q.Payer = in.TextMap("payer")
 	if f := checkMetadata(q.Payer); f != nil {
-		in.fault("payer", *f)
+		in.Fault("payer", *f)
 	}
-	q.ReturnURL = valueOr(in.text("return_url", false, checkText(maxReturnURL)), "")
-	q.PayWithin = valueOr(in.integer("expires_in_seconds", false, minPayWithin, maxPayWithin), 0)
+	q.ReturnURL = rest.ValueOr(in.Text("return_url", false, rest.CheckText(maxReturnURL)), "")
+	q.PayWithin = rest.ValueOr(in.Integer("expires_in_seconds", false, minPayWithin, maxPayWithin), 0)
 }
 
 // ofMerchant reports whether the app's balance pays.
@@ -89,9 +90,9 @@ func (c *creation) boundUnpaid() error {
 		return nil
 	}
 	atMost := maxUnpaidOfApp / (1 + c.packet.EligibleCount/guestsPerUnpaid)
-	if ofApp, ofSender := c.server.cfg.Pool.StagedCounts(c.ctx, c.packet.App, c.packet.SenderID); ofApp >= atMost ||
+	if ofApp, ofSender := c.server.cfg.Pool.StagedCounts(c.Ctx, c.packet.App, c.packet.SenderID); ofApp >= atMost ||
 		ofSender >= maxUnpaidOfSender {
-		return refuse(wire.CodeManyUnpaid)
+		return rest.Refuse(wire.CodeManyUnpaid)
 	}
 	return nil
 }
@@ -105,26 +106,27 @@ func (c *creation) chooseMethod(limits payout.Limits, now time.Time) error {
 	}
 	method, ok := limits.Method(q.Method)
 	if q.Method != "" && len(limits.Methods) == 0 {
-		return invalidField("funding.method", faultEnum, "must be left out: there is none to choose")
+		return rest.InvalidField("funding.method", rest.FaultEnum, "must be left out: there is none to choose")
 	}
 	if !ok && q.Method != "" {
 		names := make([]string, len(limits.Methods))
 		for i, m := range limits.Methods {
 			names[i] = m.Name
 		}
-		return invalidField("funding.method", faultEnum, fmt.Sprintf("must be one of the provider's methods: %s", strings.Join(names, ", ")))
+		return rest.InvalidField("funding.method", rest.FaultEnum, fmt.Sprintf("must be one of the provider's methods: %s",
+			strings.Join(names, ", ")))
 	}
 	c.packet.ChargeMethod = method.Name
 	if !method.NeedsPayer {
 		if len(q.Payer) > 0 || q.ReturnURL != "" || q.PayWithin != 0 {
-			return invalidField("funding.method", faultEnum, "must be one that the sender pays in an app, when payer, return_url or "+
+			return rest.InvalidField("funding.method", rest.FaultEnum, "must be one that the sender pays in an app, when payer, return_url or "+
 				"expires_in_seconds is given")
 		}
 		return nil
 	}
 	for _, name := range method.Payer {
 		if q.Payer[name] == "" {
-			return invalidField("funding.payer."+name, faultRequired, "is required by the method")
+			return rest.InvalidField("funding.payer."+name, rest.FaultRequired, "is required by the method")
 		}
 	}
 	return c.payInApp(q, now)
@@ -144,11 +146,13 @@ func (c *creation) payInApp(q fundingRequest, now time.Time) error {
 	}
 	switch {
 	case c.Life < minPayerLife:
-		return invalidField("expires_in_seconds", faultRange, fmt.Sprintf("must be at least %d with a method that the sender pays in an app",
-			minPayerLife))
+		return rest.InvalidField("expires_in_seconds", rest.FaultRange,
+			fmt.Sprintf("must be at least %d with a method that the sender pays in an app",
+				minPayerLife))
 	case within > most:
-		return invalidField("funding.expires_in_seconds", faultRange, "must end before opens_at, and in the first half of the packet's "+
-			"expires_in_seconds")
+		return rest.InvalidField("funding.expires_in_seconds", rest.FaultRange,
+			"must end before opens_at, and in the first half of the packet's "+
+				"expires_in_seconds")
 	}
 	c.packet.PayWithin = within
 	if len(q.Payer) == 0 && q.ReturnURL == "" {
@@ -170,7 +174,7 @@ func (s *Server) funding(snap snapshot) (wire.Funding, error) {
 		out.Method = &p.ChargeMethod
 	}
 	if p.PayWithin > 0 {
-		out.ExpiresAt = timeOrNull(p.PayUntil())
+		out.ExpiresAt = rest.TimeOrNull(p.PayUntil())
 	}
 	switch snap.status {
 	case packet.StatusFunding:
@@ -186,7 +190,7 @@ func (s *Server) funding(snap snapshot) (wire.Funding, error) {
 			out.Status, out.NextAction = wire.FundingRequiresAction, nextAction(action)
 		}
 	case packet.StatusRejected:
-		out.Status, out.Failure = wire.FundingDeclined, failureOf(snap.failure)
+		out.Status, out.Failure = wire.FundingDeclined, rest.FailureOf(snap.failure)
 		if f := snap.failure; f != nil && (f.Code == payout.FailureFundingExpired || f.Code == payout.FailureFundingCancelled) {
 			out.Status = wire.FundingExpired
 		}
@@ -221,7 +225,7 @@ func (s *Server) addRefusedCoupon(ctx context.Context, out *wire.Packet) error {
 
 // paymentOf reads the charge or remainder of a packet; its id is empty without one, and while MySQL is away.
 func (s *Server) paymentOf(ctx context.Context, kind payout.Kind, packetID string) (staff.PaymentDetail, error) {
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	ctx, cancel := context.WithTimeout(ctx, rest.ReadTimeout)
 	defer cancel()
 	d, err := s.cfg.Store.Payment(ctx, payout.ID(kind, packetID, 0))
 	if errors.Is(err, packet.ErrNotFound) || errors.Is(err, packet.ErrUnavailable) {

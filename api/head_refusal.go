@@ -5,6 +5,8 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
+
+	"hongbao/api/rest"
 )
 
 // The HTTP server waits for the beginning of a body before it calls a handler. So a client
@@ -14,7 +16,7 @@ import (
 
 // refusedHead is a request that is refused by its headers before its body has arrived.
 type refusedHead struct {
-	refusal *refusal
+	refusal *rest.Refusal
 	id      string // X-Request-Id
 	target  string
 }
@@ -28,18 +30,18 @@ func (l *listener) headerReceived(h *fasthttp.RequestHeader) (config fasthttp.Re
 	}
 	uri := fasthttp.AcquireURI()
 	defer fasthttp.ReleaseURI(uri)
-	if err := uri.Parse(h.Host(), h.RequestURI()); err != nil || l.kind == listenStaff && l.server.isConsole(string(uri.Path())) {
+	if err := uri.Parse(h.Host(), h.RequestURI()); err != nil || l.kind == rest.ListenStaff && l.server.isConsole(string(uri.Path())) {
 		return config
 	}
 	required := l.realmOf(uri.PathOriginal())
-	if required == realmOpen {
+	if required == rest.RealmOpen {
 		return config
 	}
 	who, err := l.keyHolder(l.server.deadlines.from(time.Now()), h)
 	if err = checkRealm(required, who, err); err == nil {
 		return config
 	}
-	l.refused.Store(h, refusedHead{asRefusal(err), string(h.Peek(fiber.HeaderXRequestID)), string(h.RequestURI())})
+	l.refused.Store(h, refusedHead{rest.AsRefusal(err), string(h.Peek(fiber.HeaderXRequestID)), string(h.RequestURI())})
 	config.ReadTimeout = shedPatience
 	return config
 }
@@ -58,8 +60,8 @@ func (l *listener) refuseHead(ctx *fasthttp.RequestCtx) bool {
 	ctx.Request.SetRequestURI(head.target) // the server dropped it with the body
 	c := l.app.AcquireCtx(ctx)
 	defer l.app.ReleaseCtx(c)
-	if !isVisible(head.id, maxRequestID) {
-		head.id = newRequestID()
+	if !rest.IsVisible(head.id, rest.MaxRequestID) {
+		head.id = rest.NewRequestID()
 	}
 	c.Set(fiber.HeaderXRequestID, head.id)
 	writeProblem(c, head.refusal, head.id)

@@ -7,19 +7,20 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"hongbao/api/rest"
 	"hongbao/wire"
 )
 
-func getLiveness(*request) (answer, error) {
-	return answer{status: http.StatusOK, body: wire.Liveness{Status: "ok"}}, nil
+func getLiveness(*request) (rest.Answer, error) {
+	return rest.Answer{Status: http.StatusOK, Body: wire.Liveness{Status: "ok"}}, nil
 }
 
 // getReadiness probes all dependencies. Only Redis is required for writes; without the others the API is
 // degraded. Concurrent requests share one result: no key is needed to request it, and each probe takes a
 // connection of each dependency.
-func getReadiness(r *request) (answer, error) {
+func getReadiness(r *request) (rest.Answer, error) {
 	s := r.server
-	probed, _, _ := s.probing.Do("", func() (any, error) { return s.cfg.Probes.Readiness(context.WithoutCancel(r.ctx)), nil })
+	probed, _, _ := s.probing.Do("", func() (any, error) { return s.cfg.Probes.Readiness(context.WithoutCancel(r.Ctx)), nil })
 	out := probed.(wire.Readiness)
 	switch {
 	case s.draining.Load():
@@ -31,8 +32,8 @@ func getReadiness(r *request) (answer, error) {
 	}
 	if out.Reason != "" {
 		out.Status = "unavailable"
-		return answer{status: http.StatusServiceUnavailable, body: out, header: map[string]string{
-			fiber.HeaderRetryAfter: strconv.Itoa(retryAfterSeconds(shortPause))}}, nil
+		return rest.Answer{Status: http.StatusServiceUnavailable, Body: out, Header: map[string]string{
+			fiber.HeaderRetryAfter: strconv.Itoa(rest.RetryAfterSeconds(rest.ShortPause))}}, nil
 	}
-	return answer{status: http.StatusOK, body: out}, nil
+	return rest.Answer{Status: http.StatusOK, Body: out}, nil
 }

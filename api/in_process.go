@@ -13,6 +13,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
+	"hongbao/api/rest"
 	"hongbao/internal/access"
 	"hongbao/wire"
 )
@@ -32,23 +33,23 @@ type outerConnContext struct{}
 // means that keys are not loaded.
 func (s *Server) SignIn(ctx context.Context, token string) (keyID string, ok bool, err error) {
 	who, err := s.dir.find(ctx, []byte(token))
-	if refused, is := errors.AsType[*refusal](err); is && refused.code == wire.CodeUnauthenticated {
+	if refused, is := errors.AsType[*rest.Refusal](err); is && refused.Code == wire.CodeUnauthenticated {
 		return "", false, nil
 	}
 	if err != nil {
 		return "", false, err
 	}
-	return who.key.ID, who.key.Role.Staff(), nil
+	return who.Key.ID, who.Key.Role.Staff(), nil
 }
 
 // KeyOwner returns owner and role of a key; false: the key was revoked, has expired, or is not a
 // staff key.
 func (s *Server) KeyOwner(keyID string) (owner string, role access.Role, ok bool) {
 	who, ok := s.dir.byID(keyID, s.cfg.Now())
-	if !ok || !who.key.Role.Staff() {
+	if !ok || !who.Key.Role.Staff() {
 		return "", "", false
 	}
-	return who.key.Owner, who.key.Role, true
+	return who.Key.Owner, who.Key.Role, true
 }
 
 // KeysLoaded reports whether staff keys are loaded. They come from MySQL only; false means
@@ -107,7 +108,7 @@ func inProcessBody(req *http.Request) ([]byte, error) {
 		return nil, nil
 	}
 	defer func() { _ = req.Body.Close() }()
-	body, err := io.ReadAll(io.LimitReader(req.Body, createBodyLimit+1))
+	body, err := io.ReadAll(io.LimitReader(req.Body, rest.CreateBodyLimit+1))
 	if err != nil {
 		return nil, fmt.Errorf("read the request's body: %w", err)
 	}

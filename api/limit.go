@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"time"
 
+	"hongbao/api/rest"
 	"hongbao/internal/access"
 	"hongbao/internal/packet"
 	"hongbao/wire"
@@ -104,32 +105,32 @@ func (f *refusals) forget(limits []access.AppliedLimit) {
 }
 
 // knownOverLimit refuses a request that is known to be over one of its limits.
-func (r *request) knownOverLimit(limits []access.AppliedLimit) *refusal {
+func (r *request) knownOverLimit(limits []access.AppliedLimit) *rest.Refusal {
 	over, wait := r.server.refusals.firstKnown(limits)
 	return limitRefusal(limits, over, wait)
 }
 
 // limitRefusal returns the refusal for exceeding the limit at position over; nil without a wait.
-func limitRefusal(limits []access.AppliedLimit, over int, wait time.Duration) *refusal {
+func limitRefusal(limits []access.AppliedLimit, over int, wait time.Duration) *rest.Refusal {
 	if wait <= 0 {
 		return nil
 	}
-	return &refusal{code: wire.CodeRateLimited, retryAfter: wait, cause: limitError(limits[over].Kind)}
+	return &rest.Refusal{Code: wire.CodeRateLimited, RetryAfter: wait, Cause: limitError(limits[over].Kind)}
 }
 
 // count counts the request against all its limits, or refuses it and counts nothing.
-func (r *request) count(limits []access.AppliedLimit) *refusal {
+func (r *request) count(limits []access.AppliedLimit) *rest.Refusal {
 	if len(limits) == 0 {
 		return nil
 	}
 	if refused := r.knownOverLimit(limits); refused != nil {
 		return refused
 	}
-	ctx, cancel := context.WithTimeout(r.ctx, limitTimeout)
+	ctx, cancel := context.WithTimeout(r.Ctx, limitTimeout)
 	defer cancel()
 	over, wait, err := r.server.cfg.Limiter.WithinLimits(ctx, limits)
 	if err != nil && noLimiterLog.allow() {
-		slog.WarnContext(r.named(), "rate limits cannot be counted and do not apply", slog.Any("error", err))
+		slog.WarnContext(r.Named(), "rate limits cannot be counted and do not apply", slog.Any("error", err))
 	}
 	if wait > 0 {
 		r.server.refusals.learn(limits[over], wait)
@@ -143,7 +144,7 @@ type limitError string
 func (e limitError) Error() string { return fmt.Sprintf("over the limit by %s", string(e)) }
 
 // refuseLimited counts the refusal in the metrics and returns it; nil stays nil.
-func (r *request) refuseLimited(over *refusal) error {
+func (r *request) refuseLimited(over *rest.Refusal) error {
 	if over == nil {
 		return nil
 	}
@@ -166,17 +167,17 @@ func (r *request) limitsOf(user string, kinds ...string) []access.AppliedLimit {
 		case limitAddress:
 			c.Limit = limits.Address
 		case limitKey:
-			c.Limit, c.Party = limits.Key, r.caller.key.ID
+			c.Limit, c.Party = limits.Key, r.Caller.Key.ID
 		case limitUser:
-			c.Limit, c.Party = limits.User, r.caller.app.ID+":"+user
+			c.Limit, c.Party = limits.User, r.Caller.App.ID+":"+user
 		case limitWins:
-			c.Limit, c.Party = limits.Wins, r.caller.app.ID+":"+user
+			c.Limit, c.Party = limits.Wins, r.Caller.App.ID+":"+user
 		}
 		if c.Limit == (access.Limit{}) {
 			continue
 		}
 		if kind == limitAddress { // the peer of the connection; proxy headers can be forged
-			c.Party = networkOf(r.c.Context().RemoteIP())
+			c.Party = networkOf(r.C.Context().RemoteIP())
 		}
 		set = append(set, c)
 	}
@@ -193,7 +194,7 @@ func (r *request) keyOverLimit() error {
 // and key, then what the body lacks, then the limits of the user. A grab without a valid ticket does not
 // count for the user, because anyone could name that user. A grab known to be over a limit costs
 // neither a signature check nor Redis. Of two refusals overLimit counts.
-func (r *request) checkBeforePool(fact packetFacts, id string, asked grabRequest) (overLimit, badBody *refusal) {
+func (r *request) checkBeforePool(fact packetFacts, id string, asked grabRequest) (overLimit, badBody *rest.Refusal) {
 	limits := r.limitsOf(asked.user, limitAddress, limitKey)
 	if refused := r.knownOverLimit(limits); refused != nil {
 		return refused, nil
@@ -228,10 +229,10 @@ func (r *request) giveBack(user string, kinds ...string) {
 	if len(counted) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), limitTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Ctx), limitTimeout)
 	defer cancel()
 	if err := r.server.cfg.Limiter.GiveBack(ctx, counted); err != nil && noLimiterLog.allow() {
-		slog.WarnContext(r.named(), "counts of rate limits cannot be given back", slog.Any("limits", kinds),
+		slog.WarnContext(r.Named(), "counts of rate limits cannot be given back", slog.Any("limits", kinds),
 			slog.Any("error", err))
 	}
 	r.server.refusals.forget(counted)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"hongbao/api/rest"
 	"hongbao/internal/packet"
 	"hongbao/internal/staff"
 	"hongbao/wire"
@@ -14,15 +15,15 @@ import (
 // packet by packet.
 var countedStatuses = []packet.Status{"", packet.StatusFunding, packet.StatusRejected, packet.StatusClosed}
 
-func (s *Server) sumStaffPackets(ctx context.Context, in *filtered[wire.StaffPacketFilter]) (*wire.ListSum, error) {
+func (s *Server) sumStaffPackets(ctx context.Context, in *rest.Filtered[wire.StaffPacketFilter]) (*wire.ListSum, error) {
 	f := staffPacketFilter(in.Filter)
 	switch {
 	case !f.overdue.IsZero() && final(f.status):
-		return sumOf(staff.ListTotal{}, nil) // ended packets are never overdue
+		return rest.SumOf(staff.ListTotal{}, nil) // ended packets are never overdue
 	case !slices.Contains(countedStatuses, f.status):
-		return sumOf(s.scanPackets(ctx, f, scanMost, scanTime))
+		return rest.SumOf(s.scanPackets(ctx, f, scanMost, scanTime))
 	}
-	return sumOf(s.cfg.Store.PacketTotal(ctx, f.records(packet.Cursor{}, 0)))
+	return rest.SumOf(s.cfg.Store.PacketTotal(ctx, f.records(packet.Cursor{}, 0)))
 }
 
 // Packets whose status depends on Redis are read like a list: scanStep at a time, at most

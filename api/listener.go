@@ -13,6 +13,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
+	"hongbao/api/rest"
 	"hongbao/wire"
 )
 
@@ -23,7 +24,7 @@ var errAmbiguous = errors.New("ambiguous header lines")
 // listener is one Fiber app with its address.
 type listener struct {
 	server *Server
-	kind   listenerKind
+	kind   rest.ListenerKind
 	app    *fiber.App
 	ln     *conns
 	open   openPaths
@@ -33,7 +34,7 @@ type listener struct {
 	refused sync.Map
 }
 
-func newListener(s *Server, kind listenerKind) *listener {
+func newListener(s *Server, kind rest.ListenerKind) *listener {
 	l := &listener{server: s, kind: kind, open: openPaths{exact: map[string]bool{}}}
 	l.app = fiber.New(fiber.Config{
 		AppName:       "hongbao " + kind.String(),
@@ -44,7 +45,7 @@ func newListener(s *Server, kind listenerKind) *listener {
 		Immutable:                    true,
 		StreamRequestBody:            true, // so that a large body is refused after authentication and route
 		DisablePreParseMultipartForm: true,
-		BodyLimit:                    createBodyLimit,
+		BodyLimit:                    rest.CreateBodyLimit,
 		ReadBufferSize:               headerLimit,
 		ReadTimeout:                  s.cfg.ReadTimeout,
 		WriteTimeout:                 s.cfg.WriteTimeout,
@@ -60,11 +61,11 @@ func newListener(s *Server, kind listenerKind) *listener {
 	web.Handler = l.around(l.chain)
 	l.app.Use(l.enter, l.authenticate)
 	for _, r := range s.routes() {
-		if r.listener&kind != 0 {
+		if r.Listener&kind != 0 {
 			l.open.add(r)
-			l.app.Add(r.method, fiberPath(r.path), l.handler(r, r.method))
-			if r.method == fiber.MethodGet {
-				l.app.Head(fiberPath(r.path), l.handler(r, fiber.MethodHead))
+			l.app.Add(r.Method, rest.FiberPath(r.Path), l.handler(r, r.Method))
+			if r.Method == fiber.MethodGet {
+				l.app.Head(rest.FiberPath(r.Path), l.handler(r, fiber.MethodHead))
 			}
 		}
 	}
@@ -74,7 +75,7 @@ func newListener(s *Server, kind listenerKind) *listener {
 // take records a bound listener.
 func (l *listener) take(ln net.Listener) {
 	bound, perAddress := staffConns, 0
-	if l.kind == listenPublic {
+	if l.kind == rest.ListenPublic {
 		bound, perAddress = l.server.cfg.MaxConns, l.server.cfg.ConnsPerAddress
 	}
 	m, kind := l.server.metrics, l.kind.String()
@@ -131,7 +132,7 @@ func (l *listener) around(next fasthttp.RequestHandler) fasthttp.RequestHandler 
 			ctx.SetConnectionClose()
 			return
 		}
-		if l.kind == listenStaff && l.server.isConsole(string(ctx.Path())) {
+		if l.kind == rest.ListenStaff && l.server.isConsole(string(ctx.Path())) {
 			l.server.serveConsole(ctx)
 			return
 		}
@@ -147,11 +148,11 @@ func (l *listener) transportError(ctx *fasthttp.RequestCtx, err error) {
 	}
 	c := l.app.AcquireCtx(ctx)
 	defer l.app.ReleaseCtx(c)
-	id := newRequestID()
+	id := rest.NewRequestID()
 	c.Set(fiber.HeaderXRequestID, id)
 	refused := fromTransport(err)
-	if by, ok := ctx.Conn().(*conn); ok && refused.code == wire.CodeMalformedRequest && hasInvalidKey(by.lastRead) {
-		refused = refuse(wire.CodeKeyRequired)
+	if by, ok := ctx.Conn().(*conn); ok && refused.Code == wire.CodeMalformedRequest && hasInvalidKey(by.lastRead) {
+		refused = rest.Refuse(wire.CodeKeyRequired)
 	}
 	writeProblem(c, refused, id)
 }
@@ -162,17 +163,17 @@ func (l *listener) enter(c *fiber.Ctx) error {
 	if start.IsZero() { // from within the process
 		start = time.Now()
 	}
-	r := &request{server: l.server, Request: Request{c: c, ctx: l.server.deadlines.from(start), host: &l.server.host, caller: anonymous,
-		id: requestID(c)}}
-	c.Set(fiber.HeaderXRequestID, r.id)
+	r := &request{server: l.server, Request: rest.Request{C: c, Ctx: l.server.deadlines.from(start), Host: &l.server.host, Caller: anonymous,
+		ID: rest.RequestID(c)}}
+	c.Set(fiber.HeaderXRequestID, r.ID)
 	c.Locals(localRequest, r)
 	span := r.trace(l.server.cfg.Tracer)
 	if err := next(r); err != nil {
-		refused := asRefusal(err)
-		if refused.ours() {
-			logRefusal(r.named(), refused, r.id, r.place())
+		refused := rest.AsRefusal(err)
+		if refused.Ours() {
+			logRefusal(r.Named(), refused, r.ID, r.place())
 		}
-		writeProblem(c, refused, r.id)
+		writeProblem(c, refused, r.ID)
 	}
 	r.leaveBody()
 	l.server.bodies.give(r.reserved)
@@ -191,47 +192,47 @@ func (l *listener) enter(c *fiber.Ctx) error {
 func next(r *request) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = &refusal{code: wire.CodeInternal, cause: fmt.Errorf("panic: %v", p)}
-			slog.ErrorContext(r.named(), "handler panicked", slog.Any("panic", p), slog.String("stack", string(debug.Stack())))
+			err = &rest.Refusal{Code: wire.CodeInternal, Cause: fmt.Errorf("panic: %v", p)}
+			slog.ErrorContext(r.Named(), "handler panicked", slog.Any("panic", p), slog.String("stack", string(debug.Stack())))
 		}
 	}()
-	return r.c.Next()
+	return r.C.Next()
 }
 
 // handler runs a route: role, body, then the route's handler.
-func (l *listener) handler(r *route, method string) fiber.Handler {
-	clock := l.server.metrics.clock(l.kind, method, r.path)
+func (l *listener) handler(r *rest.Route, method string) fiber.Handler {
+	clock := l.server.metrics.clock(l.kind, method, r.Path)
 	return func(c *fiber.Ctx) error {
 		req := requestOf(c)
-		req.route, req.clock = r, clock
-		if r.realm != realmOpen && r.method == fiber.MethodGet {
+		req.Route, req.clock = r, clock
+		if r.Realm != rest.RealmOpen && r.Method == fiber.MethodGet {
 			c.Set(fiber.HeaderCacheControl, "no-store") // what a payer or recipient needs works like a key
 		}
-		if r.realm != realmOpen && !r.allows(req.caller.key.Role) {
-			return refuseRole(req.caller.key.Role, r.roles)
+		if r.Realm != rest.RealmOpen && !r.Allows(req.Caller.Key.Role) {
+			return rest.RefuseRole(req.Caller.Key.Role, r.Roles)
 		}
-		if r.body != nil || r.method == fiber.MethodPost {
+		if r.Body != nil || r.Method == fiber.MethodPost {
 			if err := req.readBody(); err != nil {
 				return err
 			}
 		}
-		if r.realm == realmApp && !r.limited {
+		if r.Realm == rest.RealmApp && !r.Limited {
 			if err := req.keyOverLimit(); err != nil {
 				return err
 			}
 		}
-		if r.realm != realmOpen && len(c.Context().URI().QueryString()) > 0 {
-			if err := req.checkQuery(); err != nil {
+		if r.Realm != rest.RealmOpen && len(c.Context().URI().QueryString()) > 0 {
+			if err := req.CheckQuery(); err != nil {
 				return err
 			}
 		}
-		if l.kind == listenStaff { // on the public listener a context per request would cost throughput
-			req.ctx = req.named()
+		if l.kind == rest.ListenStaff { // on the public listener a context per request would cost throughput
+			req.Ctx = req.Named()
 		}
-		a, err := r.handle(&req.Request)
+		a, err := r.Handle(&req.Request)
 		if err != nil {
 			return err
 		}
-		return a.write(c)
+		return a.Write(c)
 	}
 }

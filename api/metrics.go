@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"hongbao/api/rest"
 	"hongbao/internal/observe"
 	"hongbao/internal/packet"
 )
@@ -93,12 +94,12 @@ func (m *metrics) risk(outcome string, took time.Duration) {
 const unmatchedPath = "unmatched"
 
 // unmatched measures a request without a route.
-func (m *metrics) unmatched(l listenerKind, method string, status int, took time.Duration) {
+func (m *metrics) unmatched(l rest.ListenerKind, method string, status int, took time.Duration) {
 	m.requests.WithLabelValues(l.String(), method, unmatchedPath, strconv.Itoa(status)).Observe(took.Seconds())
 }
 
 // clock returns the histogram of one route and method on one listener.
-func (m *metrics) clock(l listenerKind, method, route string) *clock {
+func (m *metrics) clock(l rest.ListenerKind, method, route string) *clock {
 	return &clock{requests: m.requests, labels: [3]string{l.String(), method, route}}
 }
 
@@ -127,7 +128,7 @@ func (c *clock) observe(status int, took time.Duration) {
 	(*o).Observe(took.Seconds())
 }
 
-func getMetrics(r *request) (answer, error) {
+func getMetrics(r *request) (rest.Answer, error) {
 	h := promhttp.HandlerFor(r.server.metrics.registry, promhttp.HandlerOpts{})
-	return answer{written: true}, adaptor.HTTPHandler(h)(r.c)
+	return rest.Answer{Written: true}, adaptor.HTTPHandler(h)(r.C)
 }

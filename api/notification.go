@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 
+	"hongbao/api/rest"
 	"hongbao/internal/observe"
 	"hongbao/internal/payout"
 	"hongbao/wire"
@@ -15,23 +16,23 @@ import (
 var unsignedLog logThrottle
 
 // receiveNotification stores a notification once and answers as the provider expects.
-func receiveNotification(r *request) (answer, error) {
-	to, err := r.server.cfg.Providers.Of(r.c.Params("name"))
+func receiveNotification(r *request) (rest.Answer, error) {
+	to, err := r.server.cfg.Providers.Of(r.C.Params("name"))
 	provider, notified := to.(payout.Notified)
 	if err != nil || !notified {
-		return answer{}, refuse(wire.CodeUnauthenticated)
+		return rest.Answer{}, rest.Refuse(wire.CodeUnauthenticated)
 	}
 	cause := r.storeNotification(provider)
 	if own := provider.AnswerNotification(cause); own != nil {
-		return answer{status: own.Status, raw: own.Body, kind: own.Type}, nil
+		return rest.Answer{Status: own.Status, Raw: own.Body, Kind: own.Type}, nil
 	}
 	switch {
 	case errors.Is(cause, payout.ErrUnknownNotification):
-		return answer{}, notificationFaults(r.payload)
+		return rest.Answer{}, notificationFaults(r.Payload)
 	case errors.Is(cause, errNotVerified):
-		return answer{}, refuse(wire.CodeUnauthenticated)
+		return rest.Answer{}, rest.Refuse(wire.CodeUnauthenticated)
 	}
-	return answer{status: http.StatusNoContent}, cause
+	return rest.Answer{Status: http.StatusNoContent}, cause
 }
 
 // errNotVerified means that the provider's adapter refused a notification.
@@ -42,31 +43,31 @@ var errNotVerified = errors.New("notification refused")
 // the adapter with errNotVerified, those of the store.
 func (r *request) storeNotification(provider payout.Notified) error {
 	header := http.Header{}
-	for name, value := range r.c.Request().Header.All() {
+	for name, value := range r.C.Request().Header.All() {
 		header.Add(string(name), string(value))
 	}
-	eventID, orderNo, err := provider.VerifyNotification(header, r.payload)
+	eventID, orderNo, err := provider.VerifyNotification(header, r.Payload)
 	if err != nil {
 		signed := errors.Is(err, payout.ErrUnknownNotification)
 		if signed || unsignedLog.allow() { // signed notifications are few
-			slog.WarnContext(r.ctx, "notification refused", slog.String(observe.LogRequest, r.id), slog.Any("error", err))
+			slog.WarnContext(r.Ctx, "notification refused", slog.String(observe.LogRequest, r.ID), slog.Any("error", err))
 		}
 		return fmt.Errorf("%w: %w", errNotVerified, err)
 	}
-	return r.server.cfg.Store.RecordNotification(r.ctx, provider.Limits().Adapter, eventID, orderNo, r.payload)
+	return r.server.cfg.Store.RecordNotification(r.Ctx, provider.Limits().Adapter, eventID, orderNo, r.Payload)
 }
 
 // notificationFaults returns what is wrong with a signed body that names no order. Unknown
 // members are permitted: a provider may add some.
 func notificationFaults(body []byte) error {
-	o, err := readObject(body)
+	o, err := rest.ReadObject(body)
 	if err != nil {
 		return err
 	}
-	o.text("event_id", false, nil)
-	o.text("order_no", true, nil)
-	if len(*o.faults) == 0 {
-		o.fault("event_id", fault{faultFormat, "must be what webhook-id says or left out, and order_no not empty"})
+	o.Text("event_id", false, nil)
+	o.Text("order_no", true, nil)
+	if len(*o.Faults) == 0 {
+		o.Fault("event_id", rest.Fault{Code: rest.FaultFormat, Message: "must be what webhook-id says or left out, and order_no not empty"})
 	}
-	return invalid(*o.faults...)
+	return rest.Invalid(*o.Faults...)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"hongbao/api/rest"
 	"hongbao/wire"
 )
 
@@ -114,7 +115,7 @@ func TestRoutesAndDocument(t *testing.T) {
 	documented := map[string]bool{}
 	for path, item := range loadDocument(t).Paths.Map() {
 		for method := range item.Operations() {
-			documented[method+" "+fiberPath(path)] = true
+			documented[method+" "+rest.FiberPath(path)] = true
 		}
 	}
 	if a, b := names(served), names(documented); !slices.Equal(a, b) {
@@ -133,7 +134,7 @@ func bareServer(t *testing.T) *Server {
 	if s.metrics, err = newMetrics(prometheus.NewRegistry(), "test"); err != nil {
 		t.Fatal(err)
 	}
-	s.public, s.staff = newListener(s, listenPublic), newListener(s, listenStaff)
+	s.public, s.staff = newListener(s, rest.ListenPublic), newListener(s, rest.ListenStaff)
 	return s
 }
 
@@ -147,27 +148,27 @@ func names(set map[string]bool) []string {
 }
 
 // bindOnly reads the members of an object as those of T.
-func bindOnly[T any](o *object) {
+func bindOnly[T any](o *rest.Object) {
 	var to T
-	binderOf(reflect.TypeFor[T]())(o, reflect.ValueOf(&to).Elem())
+	rest.BinderOf(reflect.TypeFor[T]())(o, reflect.ValueOf(&to).Elem())
 }
 
 func bindBody[T any](body []byte) error {
-	o, err := readObject(body)
+	o, err := rest.ReadObject(body)
 	if err != nil {
 		return err
 	}
 	bindOnly[T](o)
-	return o.done()
+	return o.Done()
 }
 
 // TestRequestsAndDocument: what the readers know and what the document says are
 // the same members, and the same of them are required.
 func TestRequestsAndDocument(t *testing.T) {
 	doc := loadDocument(t)
-	for name, read := range map[string]func(*object){
-		"CreatePacket": func(o *object) { _, _ = createFrom(o) },
-		"Grab":         func(o *object) { _, _ = grabFrom(o) },
+	for name, read := range map[string]func(*rest.Object){
+		"CreatePacket": func(o *rest.Object) { _, _ = createFrom(o) },
+		"Grab":         func(o *rest.Object) { _, _ = grabFrom(o) },
 		"Reason":       bindOnly[wire.Reason],
 		"Retry":        bindOnly[wire.Retry],
 		"MarkPaid":     bindOnly[wire.MarkPaid],
@@ -185,7 +186,7 @@ func TestRequestsAndDocument(t *testing.T) {
 		"BulkRefundRetry":      bindOnly[wire.BulkRefundRetry],
 		"BulkRefundFilter":     bindOnly[wire.BulkRefundFilter],
 	} {
-		o := &object{faults: &[]wire.FieldError{}}
+		o := &rest.Object{Faults: &[]wire.FieldError{}}
 		read(o)
 		schema := doc.Components.Schemas[name].Value
 		var members []string
@@ -193,13 +194,13 @@ func TestRequestsAndDocument(t *testing.T) {
 			members = append(members, member)
 		}
 		slices.Sort(members)
-		known := slices.Compact(slices.Sorted(slices.Values(o.known)))
+		known := slices.Compact(slices.Sorted(slices.Values(o.Known)))
 		if !slices.Equal(members, known) {
 			t.Errorf("%s: document has %v, the reader knows %v", name, members, known)
 		}
 		var required []string
-		for _, f := range *o.faults {
-			if f.Code == faultRequired {
+		for _, f := range *o.Faults {
+			if f.Code == rest.FaultRequired {
 				required = append(required, f.Field)
 			}
 		}
@@ -215,7 +216,7 @@ func TestRequestsAndDocument(t *testing.T) {
 // allows, and no others.
 func TestNumbersAndDocument(t *testing.T) {
 	doc := loadDocument(t)
-	for name, bind := range map[string]func(*object){"BulkFilter": bindOnly[wire.BulkFilter],
+	for name, bind := range map[string]func(*rest.Object){"BulkFilter": bindOnly[wire.BulkFilter],
 		"BulkRefundFilter": bindOnly[wire.BulkRefundFilter]} {
 		seen := 0
 		for member, ref := range doc.Components.Schemas[name].Value.Properties {
@@ -229,13 +230,13 @@ func TestNumbersAndDocument(t *testing.T) {
 			}
 			low, high := int64(*ref.Value.Min), int64(*ref.Value.Max)
 			for n, ok := range map[int64]bool{low - 1: false, low: true, high: true, high + 1: false} {
-				o, err := readObject(fmt.Appendf(nil, `{%q:%d}`, member, n))
+				o, err := rest.ReadObject(fmt.Appendf(nil, `{%q:%d}`, member, n))
 				if err != nil {
 					t.Fatal(err)
 				}
 				bind(o)
-				if (o.done() == nil) != ok {
-					t.Errorf("%s.%s of %d: %v", name, member, n, *o.faults)
+				if (o.Done() == nil) != ok {
+					t.Errorf("%s.%s of %d: %v", name, member, n, *o.Faults)
 				}
 			}
 		}

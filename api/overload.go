@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"hongbao/api/rest"
 )
 
 const (
@@ -99,17 +101,17 @@ func answerNoRoom(ctx context.Context, c net.Conn) error {
 	path, method := "/", http.MethodGet
 	if asked, err := http.ReadRequest(in); err == nil {
 		method = asked.Method
-		if plainPath(asked.URL.EscapedPath()) {
+		if rest.PlainPath(asked.URL.EscapedPath()) {
 			path = asked.URL.EscapedPath()
 		}
 	}
-	id := newRequestID()
-	r := unavailable(errNoRoomConn)
+	id := rest.NewRequestID()
+	r := rest.Unavailable(errNoRoomConn)
 	logRefusal(ctx, r, id, "connection")
-	status, body := r.render(path, id)
+	status, body := r.Render(path, id)
 	out := fmt.Appendf(nil, "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %d\r\nRetry-After: %d\r\nX-Request-Id: "+
 		"%s\r\nConnection: close\r\n\r\n",
-		status, http.StatusText(status), contentProblem, len(body), retryAfterSeconds(r.retryAfter), id)
+		status, http.StatusText(status), rest.ContentProblem, len(body), rest.RetryAfterSeconds(r.RetryAfter), id)
 	if method != http.MethodHead {
 		out = append(out, body...)
 	}

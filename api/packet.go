@@ -5,6 +5,7 @@ import (
 	"maps"
 	"time"
 
+	"hongbao/api/rest"
 	"hongbao/internal/packet"
 	"hongbao/wire"
 )
@@ -63,7 +64,7 @@ func (s *Server) render(snap snapshot) (wire.Packet, error) {
 	out.RemainingCount -= out.ClaimedCount
 	out.RemainingAmount -= out.ClaimedAmount
 	out.RefundedAmount = snap.counts.RefundedAmount
-	out.Failure = failureOf(snap.failure)
+	out.Failure = rest.FailureOf(snap.failure)
 	var err error
 	if out.Funding, err = s.funding(snap); err != nil {
 		return out, err
@@ -72,7 +73,7 @@ func (s *Server) render(snap snapshot) (wire.Packet, error) {
 	case packet.StatusRejected:
 		out.RemainingCount, out.RemainingAmount = 0, 0
 	case packet.StatusClosed:
-		out.ClosedAt = timeOrNull(snap.closedAt)
+		out.ClosedAt = rest.TimeOrNull(snap.closedAt)
 		seed, err := packet.OpenSeed(s.cfg.SeedKey, snap.ID, snap.sealed)
 		if err != nil {
 			return out, err

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"hongbao/api/rest"
 	"hongbao/internal/packet"
 	"hongbao/wire"
 )
@@ -65,26 +66,27 @@ func (f packetFilter) passes(s packet.Status) bool {
 }
 
 // packets is the list of the packets of the calling app.
-func (s *Server) packets() listing[wire.PacketFilter, wire.Packet] {
-	return listing[wire.PacketFilter, wire.Packet]{"packets", "packet",
-		func(ctx context.Context, a selection[wire.PacketFilter]) ([]wire.Packet, *position, error) {
-			return pageOfPackets(s, ctx, a, packetFilter{app: a.caller.app.ID, sender: a.filter.SenderID, status: packet.Status(a.filter.Status)},
+func (s *Server) packets() rest.Listing[wire.PacketFilter, wire.Packet] {
+	return rest.Listing[wire.PacketFilter, wire.Packet]{Name: "packets", ID: "packet",
+		Read: func(ctx context.Context, a rest.Selection[wire.PacketFilter]) ([]wire.Packet, *rest.Position, error) {
+			return pageOfPackets(s, ctx, a, packetFilter{app: a.Caller.App.ID, sender: a.Filter.SenderID, status: packet.Status(a.Filter.Status)},
 				s.render)
 		}}
 }
 
 // sentPackets is the list of the packets that a user sent.
-func (s *Server) sentPackets() listing[wire.UserPacketFilter, wire.Packet] {
-	return listing[wire.UserPacketFilter, wire.Packet]{"sent packets", "packet",
-		func(ctx context.Context, a selection[wire.UserPacketFilter]) ([]wire.Packet, *position, error) {
-			return pageOfPackets(s, ctx, a, packetFilter{app: a.caller.app.ID, sender: a.within, status: packet.Status(a.filter.Status)}, s.render)
+func (s *Server) sentPackets() rest.Listing[wire.UserPacketFilter, wire.Packet] {
+	return rest.Listing[wire.UserPacketFilter, wire.Packet]{Name: "sent packets", ID: "packet",
+		Read: func(ctx context.Context, a rest.Selection[wire.UserPacketFilter]) ([]wire.Packet, *rest.Position, error) {
+			return pageOfPackets(s, ctx, a, packetFilter{app: a.Caller.App.ID, sender: a.Within, status: packet.Status(a.Filter.Status)}, s.render)
 		}}
 }
 
 // pageOfPackets reads a page of packets and renders them.
-func pageOfPackets[F, I any](s *Server, ctx context.Context, a selection[F], f packetFilter, render func(snapshot) (I, error)) (items []I,
-	next *position, err error) {
-	found, next, err := s.packetsAfter(ctx, f, a.after.cursor(), a.limit)
+func pageOfPackets[F, I any](s *Server, ctx context.Context, a rest.Selection[F], f packetFilter, render func(snapshot) (I,
+	error)) (items []I,
+	next *rest.Position, err error) {
+	found, next, err := s.packetsAfter(ctx, f, a.After.Cursor(), a.Limit)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -98,7 +100,7 @@ func pageOfPackets[F, I any](s *Server, ctx context.Context, a selection[F], f p
 }
 
 // packetsAfter returns a page of packets and the position of the next page; nil: no more.
-func (s *Server) packetsAfter(ctx context.Context, f packetFilter, after packet.Cursor, limit int) (page []snapshot, next *position,
+func (s *Server) packetsAfter(ctx context.Context, f packetFilter, after packet.Cursor, limit int) (page []snapshot, next *rest.Position,
 	err error) {
 	if !f.overdue.IsZero() && final(f.status) {
 		return nil, nil, nil // closed packets are never overdue
@@ -115,7 +117,7 @@ func (s *Server) packetsAfter(ctx context.Context, f packetFilter, after packet.
 		for _, c := range some {
 			if c.known && f.passes(c.status) {
 				if len(page) == limit {
-					return page, &position{after.At, after.ID}, nil
+					return page, &rest.Position{At: after.At, ID: after.ID}, nil
 				}
 				page = append(page, c.snapshot)
 			}
@@ -125,7 +127,7 @@ func (s *Server) packetsAfter(ctx context.Context, f packetFilter, after packet.
 			return page, nil, nil
 		}
 	}
-	return page, &position{after.At, after.ID}, nil
+	return page, &rest.Position{At: after.At, ID: after.ID}, nil
 }
 
 // candidate is a packet that may belong to a list.
@@ -145,7 +147,7 @@ func (s *Server) packetStep(ctx context.Context, f packetFilter, after packet.Cu
 			return nil, false, err
 		}
 	}
-	limited, cancel := context.WithTimeout(ctx, readTimeout)
+	limited, cancel := context.WithTimeout(ctx, rest.ReadTimeout)
 	defer cancel()
 	rows, err := s.cfg.Store.Packets(limited, f.records(after, n))
 	if err != nil {
@@ -216,7 +218,7 @@ func (s *Server) candidates(ctx context.Context, places []packet.Cursor, rows ma
 			c.snapshot = ofView(view)
 		default: // its status changed since, or its pool is lost
 			c.snapshot, err = s.find(ctx, at.ID)
-			if refused, ok := errors.AsType[*refusal](err); ok && refused.code == wire.CodePacketNotFound {
+			if refused, ok := errors.AsType[*rest.Refusal](err); ok && refused.Code == wire.CodePacketNotFound {
 				c.known, err = false, nil
 			}
 			if err != nil {

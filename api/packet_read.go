@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"hongbao/api/rest"
 	"hongbao/internal/packet"
 	"hongbao/wire"
 )
@@ -46,15 +47,15 @@ func (s *Server) locate(ctx context.Context, id string) (location, error) {
 	rec, rowErr := s.record(ctx, id)
 	switch {
 	case errors.Is(rowErr, packet.ErrNotFound) && unknown:
-		return location{}, refuse(wire.CodePacketNotFound)
+		return location{}, rest.Refuse(wire.CodePacketNotFound)
 	case errors.Is(rowErr, packet.ErrNotFound):
-		return location{}, unavailable(errors.Join(err, rowErr)) // Redis has it or may have it
+		return location{}, rest.Unavailable(errors.Join(err, rowErr)) // Redis has it or may have it
 	case rowErr != nil:
 		return location{}, rowErr
 	}
 	complete := err == nil || hasEveryClaim(rec)
 	if away && !complete {
-		return location{}, unavailable(err) // Redis may have claims that the row lacks
+		return location{}, rest.Unavailable(err) // Redis may have claims that the row lacks
 	}
 	return location{rec: rec, complete: complete, now: s.cfg.Now(), epoch: epoch}, nil
 }
@@ -83,16 +84,16 @@ func (s *Server) find(ctx context.Context, id string) (snapshot, error) {
 	return l.snapshot(), nil
 }
 
-// record reads a packet's row within readTimeout.
+// record reads a packet's row within rest.ReadTimeout.
 func (s *Server) record(ctx context.Context, id string) (packet.Record, error) {
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	ctx, cancel := context.WithTimeout(ctx, rest.ReadTimeout)
 	defer cancel()
 	return s.cfg.Store.Packet(ctx, id)
 }
 
 // row is record for callers that count the claims elsewhere.
 func (s *Server) row(ctx context.Context, id string) (packet.Record, error) {
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	ctx, cancel := context.WithTimeout(ctx, rest.ReadTimeout)
 	defer cancel()
 	return s.cfg.Store.PacketRow(ctx, id)
 }
@@ -114,7 +115,7 @@ func merge(view packet.PoolView, rec packet.Record) snapshot {
 
 // owned is find for the calling app: a packet of another app is not found.
 func (r *request) owned(id string) (snapshot, error) {
-	snap, err := r.server.find(r.ctx, id)
+	snap, err := r.server.find(r.Ctx, id)
 	if err != nil {
 		return snap, err
 	}
@@ -125,8 +126,8 @@ func (r *request) owned(id string) (snapshot, error) {
 // differ from those of apps, may read packets of all apps.
 func (r *request) own(p packet.Packet) error {
 	r.server.rememberFacts(p.ID, r.server.factsOf(p))
-	if p.App != r.caller.app.ID && !r.caller.key.Role.Staff() {
-		return refuse(wire.CodePacketNotFound)
+	if p.App != r.Caller.App.ID && !r.Caller.Key.Role.Staff() {
+		return rest.Refuse(wire.CodePacketNotFound)
 	}
 	return nil
 }
@@ -140,9 +141,9 @@ func (s *Server) getPacket(_ context.Context, in *packetIn) (*wire.Packet, error
 	switch {
 	case err != nil:
 	case snap.status == packet.StatusRejected:
-		err = s.addLatePayment(in.ctx, &body)
+		err = s.addLatePayment(in.Ctx, &body)
 	case snap.reason == packet.CloseUnopened && snap.PayWithin > 0:
-		err = s.addRefusedCoupon(in.ctx, &body)
+		err = s.addRefusedCoupon(in.Ctx, &body)
 	}
 	return &body, err
 }
@@ -169,34 +170,34 @@ func (s *Server) closePacket(_ context.Context, in *closePacketIn) (*wire.Packet
 
 // recall ends a packet and returns it; an ended packet does not change.
 func (r *request) recall(id string, snap snapshot) (snapshot, error) {
-	_, err := r.server.cfg.Pool.Recall(r.ctx, id)
+	_, err := r.server.cfg.Pool.Recall(r.Ctx, id)
 	switch {
 	case snap.PayWithin > 0 && (errors.Is(err, packet.ErrNotOpenYet) ||
 		errors.Is(err, packet.ErrNotFound) && snap.status == packet.StatusFunding):
 		return r.withdraw(id, snap)
 	case errors.Is(err, packet.ErrNotOpenYet), errors.Is(err, packet.ErrNotFound) && snap.status == packet.StatusFunding:
-		return snap, notOpenYet(snap.OpensAt, shortPause)
+		return snap, notOpenYet(snap.OpensAt, rest.ShortPause)
 	case errors.Is(err, packet.ErrNotFound) && !ended(snap.status):
-		return snap, unavailable(err) // the pool is lost and has to be rebuilt first
+		return snap, rest.Unavailable(err) // the pool is lost and has to be rebuilt first
 	case err != nil && !errors.Is(err, packet.ErrNotFound):
 		return snap, err
 	}
-	return r.server.find(r.ctx, id)
+	return r.server.find(r.Ctx, id)
 }
 
 // withdraw closes the unpaid charge of a packet at its provider. Unpaid, the packet is rejected; paid before
 // the close, it is refunded in full. A packet that MySQL does not have yet is not open yet.
 func (r *request) withdraw(id string, snap snapshot) (snapshot, error) {
-	ctx, cancel := context.WithTimeout(r.ctx, readTimeout)
+	ctx, cancel := context.WithTimeout(r.Ctx, rest.ReadTimeout)
 	defer cancel()
 	err := r.server.cfg.Store.WithdrawCharge(ctx, id)
 	if errors.Is(err, packet.ErrNotFound) {
-		return snap, notOpenYet(snap.OpensAt, shortPause)
+		return snap, notOpenYet(snap.OpensAt, rest.ShortPause)
 	}
 	if err != nil {
 		return snap, err
 	}
-	return r.server.find(r.ctx, id)
+	return r.server.find(r.Ctx, id)
 }
 
 // ended reports whether no share of a packet can be grabbed any more.
@@ -204,6 +205,6 @@ func ended(s packet.Status) bool {
 	return s == packet.StatusRejected || s == packet.StatusSoldOut || s == packet.StatusClosing || s == packet.StatusClosed
 }
 
-func notOpenYet(opensAt time.Time, pause time.Duration) *refusal {
-	return &refusal{code: wire.CodeNotOpenYet, opensAt: opensAt, retryAfter: pause}
+func notOpenYet(opensAt time.Time, pause time.Duration) *rest.Refusal {
+	return &rest.Refusal{Code: wire.CodeNotOpenYet, OpensAt: opensAt, RetryAfter: pause}
 }

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 
+	"hongbao/api/rest"
 	"hongbao/internal/packet"
 	"hongbao/internal/staff"
 	"hongbao/wire"
@@ -15,11 +16,11 @@ type recallPacketIn struct {
 }
 
 // recallStaffPacket ends a packet like its app can, with actor and reason in the audit.
-func (s *Server) recallStaffPacket(ctx context.Context, in *recallPacketIn) (*stored[wire.StaffPacket], error) {
+func (s *Server) recallStaffPacket(ctx context.Context, in *recallPacketIn) (*rest.Stored[wire.StaffPacket], error) {
 	kept, err := s.cfg.Store.PlanRecall(ctx, in.Write, in.ID,
 		func(ctx context.Context) (staff.Recall, error) { return in.beforeRecall(ctx, in.ID) })
 	if err != nil || kept.Status != 0 {
-		return storedAs[wire.StaffPacket](kept, err)
+		return rest.StoredAs[wire.StaffPacket](kept, err)
 	}
 	snap, err := s.find(ctx, in.ID)
 	if err != nil {
@@ -32,8 +33,8 @@ func (s *Server) recallStaffPacket(ctx context.Context, in *recallPacketIn) (*st
 	if err != nil {
 		return nil, err
 	}
-	kept.Status, kept.Body = accept(body)
-	return storedAs[wire.StaffPacket](s.cfg.Store.EndRecall(ctx, in.Write, kept))
+	kept.Status, kept.Body = rest.Accept(body)
+	return rest.StoredAs[wire.StaffPacket](s.cfg.Store.EndRecall(ctx, in.Write, kept))
 }
 
 // beforeRecall returns the effect of a recall, or the refusal by the packet's state. A packet
@@ -53,7 +54,7 @@ func (r *request) beforeRecall(ctx context.Context, id string) (staff.Recall, er
 			out.After = string(packet.StatusRejected)
 			break
 		}
-		out.Refused.Status, out.Refused.Body = r.renderStored(notOpenYet(snap.OpensAt, shortPause))
+		out.Refused.Status, out.Refused.Body = r.RenderStored(notOpenYet(snap.OpensAt, rest.ShortPause))
 	case packet.StatusScheduled, packet.StatusOpen:
 		out.After = string(packet.StatusClosing)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"hongbao/api/rest"
 	"hongbao/internal/money"
 	"hongbao/internal/packet"
 )
@@ -31,100 +32,101 @@ type createRequest struct {
 
 // readCreate parses and checks the body of a create request.
 func readCreate(body []byte) (createRequest, error) {
-	o, err := readObject(body)
+	o, err := rest.ReadObject(body)
 	if err != nil {
 		return createRequest{}, err
 	}
 	return createFrom(o)
 }
 
-func createFrom(o *object) (createRequest, error) {
+func createFrom(o *rest.Object) (createRequest, error) {
 	q := createMembers(o, true)
-	return q, o.done()
+	return q, o.Done()
 }
 
 // createMembers reads the members of a packet, or of a campaign's template, which has no
 // opening time.
-func createMembers(o *object, opens bool) (q createRequest) {
-	q.SenderID = valueOr(o.text("sender_id", true, checkID), "")
+func createMembers(o *rest.Object, opens bool) (q createRequest) {
+	q.SenderID = rest.ValueOr(o.Text("sender_id", true, rest.CheckID), "")
 	readSplit(o, &q)
-	q.Currency = valueOr(o.text("currency", false, func(s string) *fault {
+	q.Currency = rest.ValueOr(o.Text("currency", false, func(s string) *rest.Fault {
 		if s != packet.CurrencyCNY {
-			return &fault{faultEnum, "must be CNY"}
+			return &rest.Fault{Code: rest.FaultEnum, Message: "must be CNY"}
 		}
 		return nil
 	}), packet.CurrencyCNY)
-	q.Greeting = valueOr(o.text("greeting", false, checkText(packet.MaxGreeting)), "")
+	q.Greeting = rest.ValueOr(o.Text("greeting", false, rest.CheckText(packet.MaxGreeting)), "")
 	if opens {
 		q.OpensAt = readTime(o, "opens_at")
 	}
 	q.Funding = readFunding(o, opens)
-	q.Life = valueOr(o.integer("expires_in_seconds", false, int64(packet.MinLife.Seconds()), int64(packet.MaxLife.Seconds())),
+	q.Life = rest.ValueOr(o.Integer("expires_in_seconds", false, int64(packet.MinLife.Seconds()), int64(packet.MaxLife.Seconds())),
 		int64(packet.DefaultLife.Seconds()))
-	q.Eligible = o.list("eligible_user_ids", packet.MaxEligible, checkID)
-	q.Tickets = valueOr(o.boolean("tickets"), false)
+	q.Eligible = o.List("eligible_user_ids", packet.MaxEligible, rest.CheckID)
+	q.Tickets = rest.ValueOr(o.Boolean("tickets"), false)
 	if q.Tickets && q.Eligible != nil {
-		o.fault("tickets", fault{faultEnum, "cannot be combined with eligible_user_ids"})
+		o.Fault("tickets", rest.Fault{Code: rest.FaultEnum, Message: "cannot be combined with eligible_user_ids"})
 	}
-	q.GroupID = o.text("group_id", false, checkID)
-	q.Metadata = o.textMap("metadata")
+	q.GroupID = o.Text("group_id", false, rest.CheckID)
+	q.Metadata = o.TextMap("metadata")
 	if f := checkMetadata(q.Metadata); f != nil {
-		o.fault("metadata", *f)
+		o.Fault("metadata", *f)
 	}
 	return q
 }
 
 // checkMetadata bounds values and names separately. As JSON with every byte escaped both are
 // less than 32 KiB.
-func checkMetadata(metadata map[string]string) *fault {
+func checkMetadata(metadata map[string]string) *rest.Fault {
 	names, values := 0, 0
 	for name, value := range metadata {
 		names, values = names+len(name), values+len(value)
 	}
 	if names > packet.MaxMetadata || values > packet.MaxMetadata {
-		return &fault{faultLength, fmt.Sprintf("must have at most %d bytes of values, and as many of names", packet.MaxMetadata)}
+		return &rest.Fault{Code: rest.FaultLength,
+			Message: fmt.Sprintf("must have at most %d bytes of values, and as many of names", packet.MaxMetadata)}
 	}
 	return nil
 }
 
 // readSplit reads the members that determine the shares. Their relations are checked only when
 // each is valid by itself.
-func readSplit(o *object, q *createRequest) {
-	total := o.integer("total_amount", true, 1, int64(money.Max))
-	count := o.integer("share_count", true, 1, packet.MaxShares)
-	mode := o.text("split", false, nil)
-	least := o.integer("min_share", false, 1, int64(money.Max))
-	most := o.integer("max_share", false, 1, int64(money.Max))
+func readSplit(o *rest.Object, q *createRequest) {
+	total := o.Integer("total_amount", true, 1, int64(money.Max))
+	count := o.Integer("share_count", true, 1, packet.MaxShares)
+	mode := o.Text("split", false, nil)
+	least := o.Integer("min_share", false, 1, int64(money.Max))
+	most := o.Integer("max_share", false, 1, int64(money.Max))
 	numbers := []string{"total_amount", "share_count", "min_share", "max_share"}
-	unread := o.faulty(numbers...)
+	unread := o.Faulty(numbers...)
 
-	q.Total = money.Fen(valueOr(total, 1))
-	q.Count = int(valueOr(count, 1))
-	q.Split = packet.SplitMode(valueOr(mode, string(packet.SplitRandom)))
-	q.MinShare = money.Fen(valueOr(least, int64(packet.DefaultMinShare)))
-	q.MaxShare = money.Fen(valueOr(most, 0))
+	q.Total = money.Fen(rest.ValueOr(total, 1))
+	q.Count = int(rest.ValueOr(count, 1))
+	q.Split = packet.SplitMode(rest.ValueOr(mode, string(packet.SplitRandom)))
+	q.MinShare = money.Fen(rest.ValueOr(least, int64(packet.DefaultMinShare)))
+	q.MaxShare = money.Fen(rest.ValueOr(most, 0))
 	err := packet.SplitParams{Mode: q.Split, Total: q.Total, Count: q.Count, Min: q.MinShare, Max: q.MaxShare}.Validate()
 	var faults packet.SplitParamErrors
 	if err != nil && !errors.As(err, &faults) {
-		o.fault("split", fault{faultRange, "cannot be split"})
+		o.Fault("split", rest.Fault{Code: rest.FaultRange, Message: "cannot be split"})
 		return
 	}
 	for _, f := range faults {
 		relation := f.Code == packet.CodeTotalTooSmall || f.Code == packet.CodeTotalTooLarge
-		if !o.faulty(f.Field) && !(relation && unread) {
-			o.fault(f.Field, fault{f.Code, f.Message})
+		if !o.Faulty(f.Field) && !(relation && unread) {
+			o.Fault(f.Field, rest.Fault{Code: f.Code, Message: f.Message})
 		}
 	}
 }
 
 // readTime reads an RFC 3339 time and truncates it to milliseconds.
-func readTime(o *object, name string) *time.Time {
+func readTime(o *rest.Object, name string) *time.Time {
 	var at time.Time
-	text := o.text(name, false, func(s string) *fault {
-		parsed, err := parseTime(s)
+	text := o.Text(name, false, func(s string) *rest.Fault {
+		parsed, err := rest.ParseTime(s)
 		at = parsed.UTC().Truncate(time.Millisecond)
 		if err != nil || at.Year() < 1 || at.Year() > 9999 { // a zone offset can leave the range of years
-			return &fault{faultFormat, "must be an RFC 3339 time such as 2026-02-17T20:00:00.000Z"}
+			return &rest.Fault{Code: rest.FaultFormat, Message: "must be an RFC 3339 time such as 2026-02-17T20:00:00.000Z"}
 		}
 		return nil
 	})

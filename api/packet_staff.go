@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"hongbao/api/rest"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/wire"
@@ -13,7 +14,8 @@ import (
 
 func (s *Server) renderStaffPacket(snap snapshot) (wire.StaffPacket, error) {
 	p, err := s.render(snap)
-	out := wire.StaffPacket{Packet: p, App: snap.App, CloseReason: textOrNull(string(snap.reason)), Workflow: s.api.workflowLink(p.Workflow.ID)}
+	out := wire.StaffPacket{Packet: p, App: snap.App, CloseReason: rest.TextOrNull(string(snap.reason)),
+		Workflow: s.api.WorkflowLink(p.Workflow.ID)}
 	if snap.stored != "" {
 		stored := wire.StoredStatus(snap.stored)
 		out.StoredStatus = &stored
@@ -22,12 +24,12 @@ func (s *Server) renderStaffPacket(snap snapshot) (wire.StaffPacket, error) {
 }
 
 // staffPackets is the list of the packets of all apps.
-func (s *Server) staffPackets() listing[wire.StaffPacketFilter, wire.StaffPacket] {
-	return listing[wire.StaffPacketFilter, wire.StaffPacket]{"packets", "packet",
-		func(ctx context.Context, a selection[wire.StaffPacketFilter]) ([]wire.StaffPacket, *position, error) {
-			f := staffPacketFilter(a.filter)
-			if a.after.ID == "" && !f.to.IsZero() {
-				a.after.At = f.to // start for staged packets
+func (s *Server) staffPackets() rest.Listing[wire.StaffPacketFilter, wire.StaffPacket] {
+	return rest.Listing[wire.StaffPacketFilter, wire.StaffPacket]{Name: "packets", ID: "packet",
+		Read: func(ctx context.Context, a rest.Selection[wire.StaffPacketFilter]) ([]wire.StaffPacket, *rest.Position, error) {
+			f := staffPacketFilter(a.Filter)
+			if a.After.ID == "" && !f.to.IsZero() {
+				a.After.At = f.to // start for staged packets
 			}
 			return pageOfPackets(s, ctx, a, f, s.renderStaffPacket)
 		}}
@@ -49,7 +51,7 @@ type packetIn struct {
 func (s *Server) getStaffPacket(ctx context.Context, in *packetIn) (*wire.StaffPacketDetail, error) {
 	id := in.ID
 	snap, err := s.find(ctx, id)
-	if err != nil && asRefusal(err).code == wire.CodeUnavailable { // Redis is unavailable; MySQL has the packet
+	if err != nil && rest.AsRefusal(err).Code == wire.CodeUnavailable { // Redis is unavailable; MySQL has the packet
 		if rec, rowErr := s.record(ctx, id); rowErr == nil {
 			snap, err = ofRecord(rec, s.cfg.Now()), nil
 		}
@@ -68,5 +70,5 @@ func (s *Server) getStaffPacket(ctx context.Context, in *packetIn) (*wire.StaffP
 	if out.StaffPacket, err = s.renderStaffPacket(snap); err != nil {
 		return nil, err
 	}
-	return &out, s.api.addMoney(ctx, id, &out)
+	return &out, s.api.AddMoney(ctx, id, &out)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	staffapi "hongbao/api/staff"
 	"hongbao/internal/access"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
@@ -106,5 +107,5 @@ type Store interface {
 	PacketTotal(ctx context.Context, f packet.RecordFilter) (staff.ListTotal, error)
 	Keys
 	CampaignStore
-	StaffStore
+	staffapi.Store
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"hongbao/api/rest"
 	"hongbao/internal/money"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
@@ -34,7 +35,7 @@ func (s *Server) getProof(ctx context.Context, in *packetIn) (*wire.Proof, error
 		select {
 		case <-ctx.Done():
 			timer.Stop()
-			return nil, unavailable(ctx.Err())
+			return nil, rest.Unavailable(ctx.Err())
 		case <-timer.C:
 		}
 	}

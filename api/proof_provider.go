@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"hongbao/api/rest"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/wire"
@@ -48,14 +49,14 @@ func (s *Server) readProviders(ctx context.Context, e *evidence) error {
 func (s *Server) liveTotals(ctx context.Context, name, packetID string) (t payout.ProviderTotals, live bool, err error) {
 	p, err := s.cfg.Providers.Of(name)
 	if err != nil {
-		return t, false, unavailable(err)
+		return t, false, rest.Unavailable(err)
 	}
 	totaled, live := p.(payout.Totaled)
 	if !live {
 		return t, false, nil
 	}
 	if t, err = totaled.Totals(ctx, packetID); err != nil {
-		return t, true, unavailable(err)
+		return t, true, rest.Unavailable(err)
 	}
 	return t, true, nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"hongbao/api/rest"
 	"hongbao/internal/money"
 	"hongbao/internal/payout"
 )
@@ -41,7 +42,7 @@ func (a *proofCheck) explainReturns(ctx context.Context, ahead money.Fen) (bool,
 		for range returnPages {
 			page, err := from.Returns(ctx, kind, a.id, after)
 			if err != nil {
-				return false, unavailable(err)
+				return false, rest.Unavailable(err)
 			}
 			explained, waiting, err := a.pendingReturns(ctx, page)
 			if err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"hongbao/api/rest"
 	"hongbao/internal/campaign"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
@@ -59,9 +60,9 @@ func (c *creation) boundAmounts() error {
 	case !ok || c.packet.ChargeMethod == "":
 		return nil
 	case c.packet.TotalAmount < m.MinAmount:
-		return invalidField("total_amount", packet.CodeBelowMinimum, fmt.Sprintf("must be at least %d with method %s", m.MinAmount, m.Name))
+		return rest.InvalidField("total_amount", packet.CodeBelowMinimum, fmt.Sprintf("must be at least %d with method %s", m.MinAmount, m.Name))
 	case m.MaxAmount > 0 && c.packet.TotalAmount > m.MaxAmount:
-		return invalidField("total_amount", packet.CodeAboveMaximum, fmt.Sprintf("must be at most %d with method %s", m.MaxAmount, m.Name))
+		return rest.InvalidField("total_amount", packet.CodeAboveMaximum, fmt.Sprintf("must be at most %d with method %s", m.MaxAmount, m.Name))
 	}
 	return nil
 }
@@ -69,7 +70,7 @@ func (c *creation) boundAmounts() error {
 // refusedTotal is the refusal of a total without shares that the payout provider pays.
 func refusedTotal(field string, err error) error {
 	if f, ok := errors.AsType[*packet.SplitParamError](err); ok {
-		return invalidField(field, f.Code, f.Message)
+		return rest.InvalidField(field, f.Code, f.Message)
 	}
 	return err
 }
@@ -89,12 +90,12 @@ func (s *Server) boundTemplate(ctx context.Context, c campaign.Campaign) error {
 	return err // nil: a repeat returns the first answer
 }
 
-func (s *Server) appProviderRoutes() []*route {
-	return []*route{
-		get(route{
-			id: "listAppProviders", path: wire.PathAppProviders, tag: "providers", summary: "List the capabilities of the payment providers",
-			about: "Returns for each provider the methods by which a sender can pay, its limits, and whether new packets use it.",
-			limit: requestTimeout, answers: ok("The providers."),
+func (s *Server) appProviderRoutes() []*rest.Route {
+	return []*rest.Route{
+		rest.Get(rest.Route{
+			ID: "listAppProviders", Path: wire.PathAppProviders, Tag: "providers", Summary: "List the capabilities of the payment providers",
+			About: "Returns for each provider the methods by which a sender can pay, its limits, and whether new packets use it.",
+			Limit: rest.RequestTimeout, Answers: rest.OK("The providers."),
 		}, s.listAppProviders),
 	}
 }

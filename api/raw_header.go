@@ -3,6 +3,8 @@ package api
 import (
 	"bytes"
 	"strings"
+
+	"hongbao/api/rest"
 )
 
 // The parsed headers of a request hide some faults: these functions read its raw bytes.
@@ -28,17 +30,17 @@ func hasFoldedLine(raw []byte) bool {
 // The HTTP server refuses a key with a control character, but reports only that a header is
 // wrong.
 func hasInvalidKey(head []byte) bool {
-	line, rest, _ := bytes.Cut(head, []byte("\n"))
+	line, left, _ := bytes.Cut(head, []byte("\n"))
 	if bytes.HasPrefix(line, []byte("GET ")) || bytes.HasPrefix(line, []byte("HEAD ")) {
 		return false
 	}
-	for len(rest) > 0 {
-		line, rest, _ = bytes.Cut(rest, []byte("\n"))
+	for len(left) > 0 {
+		line, left, _ = bytes.Cut(left, []byte("\n"))
 		if line = bytes.TrimSuffix(line, []byte("\r")); len(line) == 0 {
 			return false // the body
 		}
 		name, value, _ := bytes.Cut(line, []byte(":"))
-		if strings.EqualFold(string(name), headerIdempotencyKey) && !isVisible(string(bytes.Trim(value, " \t")), maxKey) {
+		if strings.EqualFold(string(name), rest.HeaderIdempotencyKey) && !rest.IsVisible(string(bytes.Trim(value, " \t")), rest.MaxKey) {
 			return true
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"reflect"
 
+	"hongbao/api/rest"
 	"hongbao/internal/money"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
@@ -13,21 +14,21 @@ import (
 )
 
 // bindRecipient reads the members of a recipient.
-var bindRecipient = binderOf(reflect.TypeFor[wire.Recipient]())
+var bindRecipient = rest.BinderOf(reflect.TypeFor[wire.Recipient]())
 
 // readRecipient reads a recipient that is an account, or an object with more.
-func readRecipient(o *object, name string) (out wire.Recipient) {
-	value, ok := o.get(name, false)
+func readRecipient(o *rest.Object, name string) (out wire.Recipient) {
+	value, ok := o.Get(name, false)
 	switch {
 	case !ok:
 	case value.Kind() == '"':
-		out.Account = valueOr(o.text(name, false, checkID), "")
+		out.Account = rest.ValueOr(o.Text(name, false, rest.CheckID), "")
 	case value.Kind() == '{':
-		in := o.object(name, false)
+		in := o.Object(name, false)
 		bindRecipient(in, reflect.ValueOf(&out).Elem())
-		in.rejectUnknown()
+		in.RejectUnknown()
 	default:
-		o.fault(name, fault{faultType, "must be a string or an object"})
+		o.Fault(name, rest.Fault{Code: rest.FaultType, Message: "must be a string or an object"})
 	}
 	return out
 }
@@ -55,8 +56,8 @@ func (s *Server) recipientRequired(p packet.Packet) []string {
 }
 
 // refuseNameless is the refusal of a recipient whose provider needs the name.
-func refuseNameless(field string) *refusal {
-	return &refusal{code: wire.CodeRecipientIncomplete, fields: []wire.FieldError{{Field: field, Code: faultRequired,
+func refuseNameless(field string) *rest.Refusal {
+	return &rest.Refusal{Code: wire.CodeRecipientIncomplete, Fields: []wire.FieldError{{Field: field, Code: rest.FaultRequired,
 		Message: "is required: the provider asks for the recipient's real name for an amount like this"}}}
 }
 
@@ -79,7 +80,7 @@ func (s *Server) setRecipient(ctx context.Context, in *recipientIn) (*wire.Claim
 	if to.SealedName, err = packet.SealText(s.cfg.SeedKey, c.PacketID, in.Body.Name); err != nil {
 		return nil, err
 	}
-	p, err = s.cfg.Store.SetRecipient(ctx, in.caller.key, p.ID, to, func(now payout.Recipient) bool {
+	p, err = s.cfg.Store.SetRecipient(ctx, in.Caller.Key, p.ID, to, func(now payout.Recipient) bool {
 		name, err := packet.OpenText(s.cfg.SeedKey, c.PacketID, now.SealedName)
 		return err == nil && name == in.Body.Name && now.Account == to.Account && now.Authorization == to.Authorization
 	})
@@ -87,25 +88,25 @@ func (s *Server) setRecipient(ctx context.Context, in *recipientIn) (*wire.Claim
 	case err == nil:
 		return s.renderOwnClaim(ctx, l, c, p), nil
 	case errors.Is(err, packet.ErrNotFound):
-		return nil, unavailable(errors.New("the payout is not recorded yet"))
+		return nil, rest.Unavailable(errors.New("the payout is not recorded yet"))
 	case errors.Is(err, payout.ErrRecipientFixed):
-		return nil, refuse(wire.CodeRecipientFixed)
-	case refusedByState(err):
-		return nil, refusedDecision(err)
+		return nil, rest.Refuse(wire.CodeRecipientFixed)
+	case rest.RefusedByState(err):
+		return nil, rest.RefusedDecision(err)
 	}
 	return nil, err
 }
 
-func (s *Server) recipientRoutes() []*route {
-	r := post(route{
-		id: "setRecipient", path: wire.PathPackets + "/{id}/grabs/{user_id}/recipient", tag: "claims", summary: "Change the recipient of a claim",
-		about: "Replaces the recipient of the payout: while it was not sent, and after it failed or was returned. When recipient_action is " +
+func (s *Server) recipientRoutes() []*rest.Route {
+	r := rest.Post(rest.Route{
+		ID: "setRecipient", Path: wire.PathPackets + "/{id}/grabs/{user_id}/recipient", Tag: "claims", Summary: "Change the recipient of a claim",
+		About: "Replaces the recipient of the payout: while it was not sent, and after it failed or was returned. When recipient_action is " +
 			"fix_account or verify_identity, it is also sent again without staff, under another order number, up to three times; " +
 			"after other failures finance decides. What is omitted is not kept. A repeated request changes nothing.",
-		problems: []wire.Code{wire.CodeClaimNotFound, wire.CodeRecipientFixed, wire.CodeRecipientIncomplete,
+		Problems: []wire.Code{wire.CodeClaimNotFound, wire.CodeRecipientFixed, wire.CodeRecipientIncomplete,
 			wire.CodeDecisionPending, wire.CodeHeld},
-		answers: ok("The claim."),
+		Answers: rest.OK("The claim."),
 	}, s.setRecipient)
-	r.method = http.MethodPut
-	return []*route{r}
+	r.Method = http.MethodPut
+	return []*rest.Route{r}
 }

@@ -11,25 +11,26 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"hongbao/api/rest"
 	"hongbao/internal/observe"
 	"hongbao/wire"
 )
 
 // fromTransport classifies errors of the HTTP server before a handler runs, or while a
 // body is read.
-func fromTransport(err error) *refusal {
+func fromTransport(err error) *rest.Refusal {
 	timeout, isNet := errors.AsType[net.Error](err)
 	switch {
 	case errors.As(err, new(*fasthttp.ErrSmallBuffer)):
-		return refuse(wire.CodeHeadersTooLarge)
+		return rest.Refuse(wire.CodeHeadersTooLarge)
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
-		return refuse(wire.CodeBodyTooLarge)
+		return rest.Refuse(wire.CodeBodyTooLarge)
 	case isNet && timeout.Timeout():
-		return refuse(wire.CodeRequestTimeout)
+		return rest.Refuse(wire.CodeRequestTimeout)
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return refuse(wire.CodeMalformedJSON)
+		return rest.Refuse(wire.CodeMalformedJSON)
 	}
-	return refuse(wire.CodeMalformedRequest)
+	return rest.Refuse(wire.CodeMalformedRequest)
 }
 
 // warnPause is the shortest time between two log lines about the same condition, so that
@@ -48,19 +49,19 @@ var unavailableLog logThrottle
 
 // logRefusal writes server errors: every internal error, and unavailable ones at most once per
 // warnPause.
-func logRefusal(ctx context.Context, e *refusal, requestID, route string) {
-	if !e.ours() {
+func logRefusal(ctx context.Context, e *rest.Refusal, requestID, route string) {
+	if !e.Ours() {
 		return
 	}
-	if e.code == wire.CodeUnavailable && !unavailableLog.allow() {
+	if e.Code == wire.CodeUnavailable && !unavailableLog.allow() {
 		return
 	}
-	attrs := []slog.Attr{slog.String(observe.LogRequest, requestID), slog.String("route", route), slog.String("code", string(e.code))}
-	if e.cause != nil {
-		attrs = append(attrs, slog.String("error", e.cause.Error()))
+	attrs := []slog.Attr{slog.String(observe.LogRequest, requestID), slog.String("route", route), slog.String("code", string(e.Code))}
+	if e.Cause != nil {
+		attrs = append(attrs, slog.String("error", e.Cause.Error()))
 	}
 	level := slog.LevelError
-	if e.code == wire.CodeUnavailable {
+	if e.Code == wire.CodeUnavailable {
 		level = slog.LevelWarn
 	}
 	slog.LogAttrs(ctx, level, "request failed", attrs...)

@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"hongbao/api/rest"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 )
@@ -36,7 +37,7 @@ type progressAt struct {
 func (c *repeatedClaim) weight() int {
 	texts := 2*(len(c.claim.PacketID)+len(c.claim.UserID)) + len(c.claim.Recipient) + len(c.claim.SealedName) + len(c.claim.Authorization)
 	for _, text := range []*string{c.claim.Nickname, c.claim.AvatarURL} {
-		texts += len(valueOr(text, ""))
+		texts += len(rest.ValueOr(text, ""))
 	}
 	return repeatedClaimBytes + texts
 }
@@ -71,7 +72,7 @@ func (r *request) progressOf(c *repeatedClaim) payout.PayoutProgress {
 	if last != nil && !now.Before(last.at) && now.Sub(last.at) < progressFresh {
 		return last.PayoutProgress
 	}
-	p, ok := r.server.replays.progress(r.ctx, claimRefOf(c.claim), progressTimeout)
+	p, ok := r.server.replays.progress(r.Ctx, claimRefOf(c.claim), progressTimeout)
 	if !ok && last != nil {
 		p = last.PayoutProgress
 	}

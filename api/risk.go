@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"hongbao/api/rest"
 	"hongbao/internal/money"
 	"hongbao/internal/packet"
 	"hongbao/wire"
@@ -49,7 +50,7 @@ func (r *request) checkRisk(id, user string, fact packetFacts) error {
 		return err
 	}
 	began := time.Now()
-	allow, err := r.server.cfg.Risk(r.ctx, RiskQuestion{App: fact.app, PacketID: id, UserID: user, At: r.server.cfg.Now()})
+	allow, err := r.server.cfg.Risk(r.Ctx, RiskQuestion{App: fact.app, PacketID: id, UserID: user, At: r.server.cfg.Now()})
 	outcome := riskAllowed
 	switch {
 	case err != nil:
@@ -58,7 +59,7 @@ func (r *request) checkRisk(id, user string, fact packetFacts) error {
 		}
 		allow = !r.server.cfg.refuseUnanswered(stake)
 		if riskUnansweredLog.allow() {
-			slog.WarnContext(r.named(), "the risk check does not answer", slog.Bool("lets_through", allow), slog.String("packet_id", id),
+			slog.WarnContext(r.Named(), "the risk check does not answer", slog.Bool("lets_through", allow), slog.String("packet_id", id),
 				slog.Any("error", err))
 		}
 	case !allow:
@@ -68,7 +69,7 @@ func (r *request) checkRisk(id, user string, fact packetFacts) error {
 	if allow {
 		return nil
 	}
-	return &refusal{code: wire.CodeNotEligible, detail: riskDetail}
+	return &rest.Refusal{Code: wire.CodeNotEligible, Detail: riskDetail}
 }
 
 // refuseUnanswered reports whether grabs of a packet with this amount are refused without an
@@ -81,18 +82,18 @@ func (c *Config) refuseUnanswered(stake money.Fen) bool {
 // of its packet. When that is unknown, the grab itself decides.
 func (r *request) couldWin(id, user string, fact packetFacts) (stake money.Fen, could bool, err error) {
 	pool := r.server.cfg.Pool
-	view, err := pool.View(r.ctx, id)
+	view, err := pool.View(r.Ctx, id)
 	if errors.Is(err, packet.ErrNotFound) {
 		return 0, false, nil
 	}
 	if err != nil || view.Retired || view.Status() != packet.StatusOpen {
 		return 0, false, err
 	}
-	if _, has, err := pool.Claim(r.ctx, id, user); err != nil || has {
+	if _, has, err := pool.Claim(r.Ctx, id, user); err != nil || has {
 		return 0, false, err
 	}
 	if fact.restricted {
-		could, err = pool.IsGuest(r.ctx, id, user)
+		could, err = pool.IsGuest(r.Ctx, id, user)
 		return view.Packet.TotalAmount, could, err
 	}
 	return view.Packet.TotalAmount, true, nil
@@ -100,13 +101,13 @@ func (r *request) couldWin(id, user string, fact packetFacts) (stake money.Fen, 
 
 // refusedByRisk ends a refused grab: one refused by the risk check counts as an attempt of its
 // user, one that could not be checked does not.
-func (r *request) refusedByRisk(user string, err error) (answer, error) {
-	if refused, ok := errors.AsType[*refusal](err); ok && refused.code == wire.CodeNotEligible {
+func (r *request) refusedByRisk(user string, err error) (rest.Answer, error) {
+	if refused, ok := errors.AsType[*rest.Refusal](err); ok && refused.Code == wire.CodeNotEligible {
 		r.giveBackUnused(user, packet.GrabNotEligible, nil)
 		r.server.metrics.grab(packet.GrabNotEligible)
-		return answer{}, refused
+		return rest.Answer{}, refused
 	}
 	r.giveBackUnused(user, packet.GrabUnavailable, err)
 	r.server.metrics.grab(packet.GrabUnavailable)
-	return answer{}, err
+	return rest.Answer{}, err
 }

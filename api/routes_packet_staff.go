@@ -1,51 +1,53 @@
 package api
 
 import (
+	"hongbao/api/rest"
+	staffapi "hongbao/api/staff"
 	"hongbao/wire"
 )
 
-func (s *Server) staffPacketRoutes() []*route {
+func (s *Server) staffPacketRoutes() []*rest.Route {
 	const path, tag = wire.PathStaffPackets, "staff packets"
-	return []*route{
-		get(route{
-			id: "listStaffPackets", path: path, tag: tag, summary: "List the packets of all apps",
-			about: "Newest first. Filters are combined with AND. While a lane of the pool is closed, its packets are listed as " +
+	return []*rest.Route{
+		rest.Get(rest.Route{
+			ID: "listStaffPackets", Path: path, Tag: tag, Summary: "List the packets of all apps",
+			About: "Newest first. Filters are combined with AND. While a lane of the pool is closed, its packets are listed as " +
 				"stored in MySQL.",
-			limit: requestTimeout, answers: ok("A page of packets."),
-		}, s.staffPackets().page()),
-		get(route{
-			id: "sumStaffPackets", path: path + "/sum", tag: tag, summary: "Count and sum the packets of all apps",
-			about: "Covers the packets that the list returns for the same filters, as stored in MySQL, up to 10,000 of each " +
+			Limit: rest.RequestTimeout, Answers: rest.OK("A page of packets."),
+		}, s.staffPackets().Page()),
+		rest.Get(rest.Route{
+			ID: "sumStaffPackets", Path: path + "/sum", Tag: tag, Summary: "Count and sum the packets of all apps",
+			About: "Covers the packets that the list returns for the same filters, as stored in MySQL, up to 10,000 of each " +
 				"stored status. A packet that is being created may be missing. Packets that are scheduled, open, sold_out or " +
 				"closing are read one by one, mostly from Redis, for at most two seconds.",
-			limit: listTimeout, answers: ok("Count and sum."),
+			Limit: rest.ListTimeout, Answers: rest.OK("Count and sum."),
 		}, s.sumStaffPackets),
-		get(route{
-			id: "getStaffPacket", path: path + "/{id}", tag: tag, summary: "Get a packet of any app with its payments",
-			about: "Returns the packet, its charge, its payouts by status, its refunds and its breaks.",
-			limit: listTimeout, answers: ok("The current packet."),
+		rest.Get(rest.Route{
+			ID: "getStaffPacket", Path: path + "/{id}", Tag: tag, Summary: "Get a packet of any app with its payments",
+			About: "Returns the packet, its charge, its payouts by status, its refunds and its breaks.",
+			Limit: rest.ListTimeout, Answers: rest.OK("The current packet."),
 		}, s.getStaffPacket),
-		get(route{
-			id: "listStaffGrabs", path: path + "/{id}/grabs", tag: tag, summary: "List the claims of a packet of any app",
-			about: "Returns the same as for the app.",
-			limit: requestTimeout, answers: ok("A page of claims."),
+		rest.Get(rest.Route{
+			ID: "listStaffGrabs", Path: path + "/{id}/grabs", Tag: tag, Summary: "List the claims of a packet of any app",
+			About: "Returns the same as for the app.",
+			Limit: rest.RequestTimeout, Answers: rest.OK("A page of claims."),
 		}, s.listGrabs),
-		get(route{
-			id: "getStaffProof", path: path + "/{id}/proof", tag: tag, summary: "Prove where the money of a packet of any app is",
-			about: "Returns the same as for the app.",
-			limit: requestTimeout, answers: ok("The proof."),
+		rest.Get(rest.Route{
+			ID: "getStaffProof", Path: path + "/{id}/proof", Tag: tag, Summary: "Prove where the money of a packet of any app is",
+			About: "Returns the same as for the app.",
+			Limit: rest.RequestTimeout, Answers: rest.OK("The proof."),
 		}, s.getProof),
-		exportRoute(s.staffPackets(), "exportPackets", "amounts are in whole fen, columns that end in _yuan are in yuan, metadata is JSON, ",
-			packetColumns),
+		rest.ExportRoute(s.staffPackets(), "exportPackets", "amounts are in whole fen, columns that end in _yuan are in yuan, metadata is JSON, ",
+			staffapi.PacketColumns),
 		// Operations may recall too: like a hold it stops something, and money moves only back
 		// to the sender, as it does when the packet expires.
-		post(route{
-			id: "recallStaffPacket", path: path + "/{id}/recall", roles: holders, tag: tag, summary: "Recall a packet of any app",
-			about: "Works like the recall of the app: no more grabs, the unclaimed amount is refunded to the sender, and claims " +
+		rest.Post(rest.Route{
+			ID: "recallStaffPacket", Path: path + "/{id}/recall", Roles: rest.Holders, Tag: tag, Summary: "Recall a packet of any app",
+			About: "Works like the recall of the app: no more grabs, the unclaimed amount is refunded to the sender, and claims " +
 				"are paid. One person decides. A packet that has ended does not change; this is audited too. The audit entry is " +
 				"written before the packet is ended: after a 503, repeat the request with the same key.",
-			answers:  accepted("The packet is being closed; no further request is needed."),
-			problems: []wire.Code{wire.CodeNotOpenYet, wire.CodeNotRetryable},
+			Answers:  rest.Accepted("The packet is being closed; no further request is needed."),
+			Problems: []wire.Code{wire.CodeNotOpenYet, wire.CodeNotRetryable},
 		}, s.recallStaffPacket),
 	}
 }

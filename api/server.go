@@ -16,6 +16,8 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
+	"hongbao/api/rest"
+	staffapi "hongbao/api/staff"
 	"hongbao/internal/payout"
 )
 
@@ -31,11 +33,11 @@ type Server struct {
 	replays  *statusQueue
 	metrics  *metrics
 	limits   map[string]payout.Limits // of the providers, by name
-	api      *API
+	api      *staffapi.API
 	doc      func() ([]byte, error) // the OpenAPI document, rendered at the first request
 	docs     *docsPage
 
-	host          Host
+	host          rest.Host
 	deadlines     deadlines
 	bodies        budget
 	public, staff *listener
@@ -74,16 +76,16 @@ func New(cfg Config) (*Server, error) {
 	s.base, s.stopBase = context.WithCancel(context.Background())
 	s.lasting, s.endLasting = context.WithCancel(s.base)
 	s.deadlines.base = s.base
-	s.host = Host{now: cfg.Now, base: s.base, draining: s.draining.Load, writeTimeout: cfg.WriteTimeout,
-		providers: cfg.Providers}
+	s.host = rest.Host{Now: cfg.Now, Base: s.base, Draining: s.draining.Load, WriteTimeout: cfg.WriteTimeout,
+		Providers: cfg.Providers}
 	s.replays = &statusQueue{look: cfg.Store.PayoutProgress, base: s.base}
 	s.repeated = newWeighedCache(maxRepeatedClaims, (*repeatedClaim).weight)
 	s.soldOut = newSoldOut(s.base, cfg.Pool, cfg.Store, cfg.Fence, maxRemembered)
-	s.api = NewStaff(StaffConfig{Pool: cfg.Pool, Store: cfg.Store, Providers: cfg.Providers, Probes: cfg.Probes, Runs: cfg.Runs,
+	s.api = staffapi.New(staffapi.Config{Pool: cfg.Pool, Store: cfg.Store, Providers: cfg.Providers, Probes: cfg.Probes, Runs: cfg.Runs,
 		HealthSnapshot: cfg.HealthSnapshot, TaskQueues: cfg.TaskQueues, ReloadKeys: func(ctx context.Context) error { return s.dir.load(ctx, 0) },
 		ApprovalAmount: cfg.ApprovalAmount, Rates: cfg.Rates, TemporalUIURL: cfg.TemporalUIURL, TemporalNamespace: cfg.TemporalNamespace,
 		Now: cfg.Now})
-	s.public, s.staff = newListener(s, listenPublic), newListener(s, listenStaff)
+	s.public, s.staff = newListener(s, rest.ListenPublic), newListener(s, rest.ListenStaff)
 	return s, nil
 }
 

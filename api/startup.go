@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"hongbao/api/rest"
 	"hongbao/wire"
 )
 
@@ -75,9 +76,9 @@ func NewStarting(ctx context.Context, publicAddr, staffAddr string) (*Starting, 
 // bind binds the addresses of the public and of the staff listener.
 func bind(ctx context.Context, publicAddr, staffAddr string) (bound []*net.TCPListener, err error) {
 	for _, by := range []struct {
-		kind listenerKind
+		kind rest.ListenerKind
 		addr string
-	}{{listenPublic, publicAddr}, {listenStaff, staffAddr}} {
+	}{{rest.ListenPublic, publicAddr}, {rest.ListenStaff, staffAddr}} {
 		ln, err := (&net.ListenConfig{}).Listen(ctx, "tcp", by.addr)
 		if err != nil {
 			for _, ln := range bound {
@@ -165,15 +166,15 @@ func (c *placed) Close() error {
 // ServeHTTP answers /livez with 200, /readyz as not ready, and everything else with 503.
 func (s *Starting) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	id := r.Header.Get("X-Request-Id")
-	if !isVisible(id, 128) {
-		id = newRequestID()
+	if !rest.IsVisible(id, 128) {
+		id = rest.NewRequestID()
 	}
 	status, kind, body := s.answer(r, id)
 	h := w.Header()
 	h.Set("X-Request-Id", id)
 	h.Set("Content-Type", kind)
 	if status == http.StatusServiceUnavailable {
-		h.Set("Retry-After", strconv.Itoa(retryAfterSeconds(shortPause)))
+		h.Set("Retry-After", strconv.Itoa(rest.RetryAfterSeconds(rest.ShortPause)))
 	}
 	w.WriteHeader(status)
 	_, _ = w.Write(body) // the client has disconnected
@@ -188,16 +189,16 @@ func (s *Starting) answer(r *http.Request, id string) (status int, kind string, 
 		case "/readyz":
 			status, document = http.StatusServiceUnavailable, s.readiness()
 		}
-		if body, err := encode(document); document != nil && err == nil {
-			return status, contentJSON, body
+		if body, err := rest.Encode(document); document != nil && err == nil {
+			return status, rest.ContentJSON, body
 		}
 	}
 	path := "/"
-	if plainPath(r.URL.EscapedPath()) {
+	if rest.PlainPath(r.URL.EscapedPath()) {
 		path = r.URL.EscapedPath()
 	}
-	status, body = unavailable(nil).render(path, id)
-	return status, contentProblem, body
+	status, body = rest.Unavailable(nil).Render(path, id)
+	return status, rest.ContentProblem, body
 }
 
 // readiness returns the state of the awaited dependency; others were not probed.

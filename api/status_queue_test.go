@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"hongbao/api/rest"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/test/wait"
@@ -97,7 +98,7 @@ func TestProgressOfRepeatedClaims(t *testing.T) {
 		}
 		return found, nil
 	}}
-	r := &request{Request: Request{ctx: t.Context()}, server: s}
+	r := &request{Request: rest.Request{Ctx: t.Context()}, server: s}
 	shows := func(when string, want payout.PayoutProgress) {
 		t.Helper()
 		if got := r.progressOf(claim); got != want {

@@ -4,6 +4,7 @@ import (
 	"crypto/ed25519"
 	"errors"
 
+	"hongbao/api/rest"
 	"hongbao/internal/packet"
 	"hongbao/internal/ticket"
 	"hongbao/wire"
@@ -30,21 +31,21 @@ var ticketDetails = []struct {
 
 // ticketRefusal refuses a grab without a valid ticket for a packet that needs one; nil: no
 // objection.
-func (r *request) ticketRefusal(fact packetFacts, id string, asked grabRequest) *refusal {
+func (r *request) ticketRefusal(fact packetFacts, id string, asked grabRequest) *rest.Refusal {
 	if !fact.tickets {
 		return nil
 	}
-	app := r.caller.app.ID
+	app := r.Caller.App.ID
 	err := ticket.Check(asked.ticket, id, asked.user, r.server.cfg.Now(),
 		func(kid string) (ed25519.PublicKey, bool) { return r.server.dir.ticketKey(app, kid) })
 	if err == nil {
 		return nil
 	}
-	refused := refuse(wire.CodeNotEligible)
-	refused.cause = err
+	refused := rest.Refuse(wire.CodeNotEligible)
+	refused.Cause = err
 	for _, d := range ticketDetails {
 		if errors.Is(err, d.why) {
-			refused.detail = d.detail
+			refused.Detail = d.detail
 			break
 		}
 	}
@@ -53,26 +54,26 @@ func (r *request) ticketRefusal(fact packetFacts, id string, asked grabRequest) 
 
 // bodyRefusal refuses a grab whose body lacks what the packet needs: the recipient's name, or a valid
 // ticket; nil: no objection.
-func (r *request) bodyRefusal(fact packetFacts, id string, asked grabRequest) *refusal {
+func (r *request) bodyRefusal(fact packetFacts, id string, asked grabRequest) *rest.Refusal {
 	if fact.named && asked.name == "" {
 		return refuseNameless("recipient.name")
 	}
 	return r.ticketRefusal(fact, id, asked)
 }
 
-func (r *request) refuseBody(refused *refusal) (answer, error) {
-	if refused.code == wire.CodeNotEligible {
+func (r *request) refuseBody(refused *rest.Refusal) (rest.Answer, error) {
+	if refused.Code == wire.CodeNotEligible {
 		r.server.metrics.grab(packet.GrabNotEligible)
 	}
-	return answer{}, refused
+	return rest.Answer{}, refused
 }
 
 // answerBadBody answers a grab whose body lacks something in the order of every grab, and takes no share.
 // It does not count for the user, because anyone could name that user.
-func (r *request) answerBadBody(id, user string, refused *refusal) (answer, error) {
-	return r.existingClaimOr(id, user, func(l location) (answer, error) {
-		if refused.code == wire.CodeRecipientIncomplete {
-			return answer{}, refused
+func (r *request) answerBadBody(id, user string, refused *rest.Refusal) (rest.Answer, error) {
+	return r.existingClaimOr(id, user, func(l location) (rest.Answer, error) {
+		if refused.Code == wire.CodeRecipientIncomplete {
+			return rest.Answer{}, refused
 		}
 		snap, now := l.snapshot(), l.now
 		if l.hasPool {

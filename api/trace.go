@@ -18,11 +18,11 @@ func (r *request) trace(tracer trace.Tracer) trace.Span {
 	if tracer == nil {
 		return nil
 	}
-	ctx, span := tracer.Start(observe.WithTraceparent(r.ctx, r.c.Get(headerTraceparent)), "HTTP", trace.WithSpanKind(trace.SpanKindServer))
+	ctx, span := tracer.Start(observe.WithTraceparent(r.Ctx, r.C.Get(headerTraceparent)), "HTTP", trace.WithSpanKind(trace.SpanKindServer))
 	if !span.IsRecording() {
 		return nil // an unsampled request is not traced
 	}
-	r.ctx = ctx
+	r.Ctx = ctx
 	return span
 }
 
@@ -30,13 +30,13 @@ func (r *request) trace(tracer trace.Tracer) trace.Span {
 // values chosen by a client.
 func (r *request) traced(span trace.Span, status int) {
 	route := unmatchedPath
-	if r.route != nil {
-		route = r.route.path
+	if r.Route != nil {
+		route = r.Route.Path
 	}
-	method := r.c.Method() // a method known to Fiber, see around
+	method := r.C.Method() // a method known to Fiber, see around
 	span.SetName(method + " " + route)
 	span.SetAttributes(observe.SpanMethod.String(method), observe.SpanRoute.String(route), observe.SpanStatus.Int(status),
-		observe.SpanRequest.String(r.id))
+		observe.SpanRequest.String(r.ID))
 	if status >= fiber.StatusInternalServerError {
 		span.SetStatus(codes.Error, "")
 	}
@@ -46,10 +46,10 @@ func (r *request) traced(span trace.Span, status int) {
 // grab calls the pool. A sampled grab stores its trace context with the claim, where the trace
 // continues.
 func (r *request) grab(id, user string, profile packet.Profile) (packet.GrabAnswer, error) {
-	if r.server.cfg.Tracer == nil || !observe.Sampled(r.ctx) {
-		return r.server.cfg.Pool.Grab(r.ctx, id, user, profile)
+	if r.server.cfg.Tracer == nil || !observe.Sampled(r.Ctx) {
+		return r.server.cfg.Pool.Grab(r.Ctx, id, user, profile)
 	}
-	ctx, span := observe.StartChildSpan(r.ctx, "grab in Redis", trace.WithSpanKind(trace.SpanKindProducer),
+	ctx, span := observe.StartChildSpan(r.Ctx, "grab in Redis", trace.WithSpanKind(trace.SpanKindProducer),
 		trace.WithAttributes(observe.SpanPacket.String(id)))
 	defer span.End()
 	profile.Trace = observe.Traceparent(ctx)

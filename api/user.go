@@ -6,18 +6,23 @@ import (
 	"maps"
 	"slices"
 	"time"
-	_ "time/tzdata" // time zones independent of the machine
+
+	"hongbao/api/rest"
+
+	_ "time/tzdata"
 
 	"hongbao/internal/packet"
 	"hongbao/wire"
 )
 
+// time zones independent of the machine
+
 // userClaims is the list of the claims of a user.
-func (s *Server) userClaims() listing[struct{}, wire.UserClaim] {
-	return listing[struct{}, wire.UserClaim]{"claims", "packet",
-		func(ctx context.Context, a selection[struct{}]) ([]wire.UserClaim, *position, error) {
-			items, err := s.claimsOfUser(ctx, a.caller.app.ID, a.within, a.after.cursor(), a.limit+1)
-			return cut(items, err, a.limit, func(c wire.UserClaim) position { return position{c.ClaimedAt.Time, c.PacketID} },
+func (s *Server) userClaims() rest.Listing[struct{}, wire.UserClaim] {
+	return rest.Listing[struct{}, wire.UserClaim]{Name: "claims", ID: "packet",
+		Read: func(ctx context.Context, a rest.Selection[struct{}]) ([]wire.UserClaim, *rest.Position, error) {
+			items, err := s.claimsOfUser(ctx, a.Caller.App.ID, a.Within, a.After.Cursor(), a.Limit+1)
+			return rest.Cut(items, err, a.Limit, func(c wire.UserClaim) rest.Position { return rest.Position{At: c.ClaimedAt.Time, ID: c.PacketID} },
 				func(c wire.UserClaim) wire.UserClaim { return c })
 		}}
 }
@@ -124,13 +129,13 @@ type summaryIn struct {
 }
 
 func (s *Server) getSummary(ctx context.Context, in *summaryIn) (*wire.Summary, error) {
-	name := cmp.Or(in.Query.TZ, defaultZone)
-	loc, err := zone(name)
+	name := cmp.Or(in.Query.TZ, rest.DefaultZone)
+	loc, err := rest.Zone(name)
 	if err != nil {
 		return nil, err
 	}
 	year := cmp.Or(in.Query.Year, s.cfg.Now().In(loc).Year())
-	sums, err := s.sums(ctx, in.caller.app.ID, in.User, yearOf(year, loc))
+	sums, err := s.sums(ctx, in.Caller.App.ID, in.User, yearOf(year, loc))
 	return &wire.Summary{
 		UserID: in.User, Year: year, TZ: name, Sent: wire.SentSummary{Count: sums.SentCount, Amount: sums.SentAmount},
 		Received: wire.ReceivedSummary{Count: sums.ReceivedCount, Amount: sums.ReceivedAmount, BestLuck: sums.BestLuckCount},
@@ -139,7 +144,7 @@ func (s *Server) getSummary(ctx context.Context, in *summaryIn) (*wire.Summary, 
 
 func yearOf(year int, loc *time.Location) packet.Span {
 	end := time.Date(year+1, time.January, 1, 0, 0, 0, 0, loc)
-	if last := time.UnixMilli(maxMs); end.After(last) {
+	if last := time.UnixMilli(rest.MaxMs); end.After(last) {
 		end = last
 	}
 	return packet.Span{From: time.Date(year, time.January, 1, 0, 0, 0, 0, loc), To: end}
@@ -181,13 +186,13 @@ func (s *Server) sums(ctx context.Context, app, user string, in packet.Span) (pa
 			break
 		}
 	}
-	payoutOf := s.payoutProgress(ctx, best, readTimeout)
+	payoutOf := s.payoutProgress(ctx, best, rest.ReadTimeout)
 	for _, c := range best {
 		if isBest(&c.ShareIndex, c, payoutOf(c)) {
 			held.BestLuckCount++
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	ctx, cancel := context.WithTimeout(ctx, rest.ReadTimeout)
 	defer cancel()
 	sums, err := s.cfg.Store.UserSums(ctx, app, user, in, ids)
 	sums.ReceivedCount += held.ReceivedCount

@@ -3,6 +3,8 @@ package api
 import (
 	"testing"
 	"time"
+
+	"hongbao/api/rest"
 )
 
 // TestYearOf: a year is that of the time zone, and its ends fit MySQL.
@@ -19,7 +21,7 @@ func TestYearOf(t *testing.T) {
 		{9999, "Asia/Kathmandu", "9998-12-31T18:15:00Z", "9999-12-31T18:15:00Z"},
 		{9999, "America/New_York", "9999-01-01T05:00:00Z", "9999-12-31T23:59:59.999Z"},
 	} {
-		loc, err := zone(tc.zone)
+		loc, err := rest.Zone(tc.zone)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -30,7 +32,7 @@ func TestYearOf(t *testing.T) {
 	}
 	for _, bad := range []string{"", "Local", "Mars/Olympus", "right/Asia/Shanghai", "posix/UTC", "localtime", "posixrules", "Factory",
 		"../etc/passwd", "/etc/localtime", "+08:00"} {
-		if _, err := zone(bad); err == nil {
+		if _, err := rest.Zone(bad); err == nil {
 			t.Errorf("%q is a time zone", bad)
 		}
 	}

@@ -156,7 +156,7 @@ func open(word string) (keys []string) {
 			add("ledger: " + string(a) + " is below zero")
 		}
 	case "fault":
-		add(written(`fault[A-Z][a-z]+ += "([a-z_]+)"`, "../api/request.go")...)
+		add(written(`Fault[A-Z][a-z]+ += "([a-z_]+)"`, "../api/rest/decode.go")...)
 	case "field":
 		add("query", "reason", "evidence", "outcome", "date", "filter", "payout_ids", "status", "user_id", "sender_id", "packet_id", "order_no",
 			"failure_code",

@@ -19,7 +19,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"hongbao/api"
+	"hongbao/api/rest"
 	"hongbao/client"
 	"hongbao/internal/payout"
 	"hongbao/wire"
@@ -197,7 +197,7 @@ func TestExitCodes(t *testing.T) {
 		"last_admin_key key_ended campaign_ended too_many_campaigns too_many_unpaid insufficient_balance reference_used"
 	usage := "invalid_request malformed_json malformed_request idempotency_key_required idempotency_key_reused body_too_large " +
 		"headers_too_large recipient_incomplete"
-	document := api.ErrorDocument()
+	document := rest.ErrorDocument()
 	known := regexp.MustCompile(`(?m)^## (\w+)$`).FindAllStringSubmatch(document, -1)
 	if len(known) < 25 {
 		t.Fatalf("%d codes", len(known))

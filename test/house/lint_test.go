@@ -22,7 +22,7 @@ func depguardRules() string {
 	line := func(depth int, format string, args ...any) {
 		b.WriteString(indent + strings.Repeat("  ", depth) + fmt.Sprintf(format, args...) + "\n")
 	}
-	inFolder := func(name string) string { return "**/" + name + "/*.go" }
+	inFolder := func(name string) string { return "**/" + strings.TrimPrefix(folderOf(name), module+"/") + "/*.go" }
 	for _, name := range slices.Sorted(maps.Keys(layers)) {
 		may := layers[name]
 		if slices.Contains(may, "*") {
