@@ -33,7 +33,7 @@ CREATE TABLE IF NOT EXISTS payments (
     deciding          VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT '',
     needs_second_person BOOLEAN     NOT NULL DEFAULT FALSE,
     pay_until         DATETIME(3)   NULL COMMENT 'of a charge whose sender pays in an app: closed at the provider from then on',
-    close_requested_at DATETIME(6)  NULL COMMENT 'from then on nothing is sent; before pay_until: withdrawn',
+    close_requested_at DATETIME(6)  NULL COMMENT 'from then on nothing is sent under the current number; of a charge before pay_until: withdrawn',
     closed_at         DATETIME(6)   NULL COMMENT 'the provider has answered the close, which has had an effect as far as known',
     KEY payments_packet (packet_id, kind, share_index),
     KEY payments_user (kind, user_id, created_at, id),
@@ -53,7 +53,7 @@ CREATE TABLE IF NOT EXISTS payments (
     CONSTRAINT payments_deciding CHECK (deciding = '' OR deciding = 'cancel' AND (status IN ('failed', 'returned') OR kind = 'r' AND settled_at IS NULL)
         OR deciding = 'not_moved' AND status IN ('sending', 'unknown', 'awaiting_recipient')),
     CONSTRAINT payments_payer CHECK (pay_until IS NULL AND status <> 'awaiting_payer' OR kind = 'c' AND pay_until IS NOT NULL),
-    CONSTRAINT payments_closing CHECK ((close_requested_at IS NULL OR pay_until IS NOT NULL) AND (closed_at IS NULL OR close_requested_at IS NOT NULL)),
+    CONSTRAINT payments_closing CHECK ((close_requested_at IS NULL OR pay_until IS NOT NULL OR kind = 'p') AND (closed_at IS NULL OR close_requested_at IS NOT NULL)),
     CONSTRAINT payments_numbered CHECK ((attempt = 0) = (order_no IS NULL) AND attempt BETWEEN 0 AND 1023),
     CONSTRAINT payments_share CHECK ((kind = 'p') = (share_index >= 0)),
     CONSTRAINT payments_charge CHECK (kind <> 'c' OR status NOT IN ('cancelled', 'paid_outside'))

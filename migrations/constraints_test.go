@@ -112,7 +112,7 @@ var guards = map[string]string{
 	"payments_numbered":     "UPDATE payments SET order_no = NULL",
 	"payments_share":        "UPDATE payments SET share_index = -1 WHERE kind = 'p'",
 	"payments_payer":        "UPDATE payments SET status = 'awaiting_payer', settled_at = NULL WHERE kind = 'p'",
-	"payments_closing":      "UPDATE payments SET close_requested_at = created_at",
+	"payments_closing":      "UPDATE payments SET close_requested_at = created_at WHERE kind = 'c'",
 	"payments_charge":       "UPDATE payments SET status = 'paid_outside' WHERE kind = 'c'",
 	"attempts_sent":         "UPDATE attempts SET sends = 0",
 	"attempts_booked":       "UPDATE attempts SET ended_at = NULL",

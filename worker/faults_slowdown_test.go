@@ -88,7 +88,7 @@ func (u unhurried) Send(ctx context.Context, o payout.Order) payout.Observation 
 	return u.Provider.Send(context.WithoutCancel(ctx), o)
 }
 
-// CloseCharge implements payout.ChargeCloser.
-func (u unhurried) CloseCharge(ctx context.Context, orderNo string) error {
-	return u.Provider.(payout.ChargeCloser).CloseCharge(ctx, orderNo)
+// CloseOrder implements payout.OrderCloser.
+func (u unhurried) CloseOrder(ctx context.Context, op payout.Op, orderNo string) error {
+	return u.Provider.(payout.OrderCloser).CloseOrder(ctx, op, orderNo)
 }

@@ -53,6 +53,12 @@ var wechatRows = []wechatRow{
 		calls:  "send silence; ask WAIT_USER_CONFIRM+; send WAIT_USER_CONFIRM; ask WAIT_USER_CONFIRM*; ask SUCCESS+",
 		status: payout.StatusPaid, money: "once"},
 		sends: []string{simulator.SilenceAfter}, end: (*simulator.Server).Confirm},
+	{faultRow: faultRow{what: "`~once`: the answer is lost, and a repeat does not give what the recipient needs: we cancel it there",
+		suffix: simulator.Once,
+		calls: "send silence; ask WAIT_USER_CONFIRM+; send WAIT_USER_CONFIRM; ask WAIT_USER_CONFIRM*; send WAIT_USER_CONFIRM; " +
+			"ask WAIT_USER_CONFIRM*; send WAIT_USER_CONFIRM; ask WAIT_USER_CONFIRM*; cancel CANCELING; ask CANCELLED+",
+		status: payout.StatusFailed, money: "never", code: "confirmation_expired"},
+		sends: []string{simulator.SilenceAfter}},
 	{faultRow: faultRow{what: "the request is lost",
 		calls:  "send silence; ask NOT_FOUND; send WAIT_USER_CONFIRM; ask WAIT_USER_CONFIRM*; ask SUCCESS+",
 		status: payout.StatusPaid, money: "once"},

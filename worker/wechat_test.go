@@ -112,7 +112,7 @@ func (r *wechatRig) pass(w http.ResponseWriter, req *http.Request) {
 	req.Body = io.NopCloser(bytes.NewReader(body))
 	verb, no, fault := "ask", path.Base(req.URL.Path), ""
 	switch {
-	case no == "close":
+	case no == "close", no == "cancel":
 		verb, no = no, path.Base(path.Dir(req.URL.Path))
 	case req.Method == http.MethodPost:
 		verb = "send"

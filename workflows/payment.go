@@ -74,7 +74,7 @@ func (m *paymentRun) run(ctx workflow.Context, st payout.State) (payout.State, e
 		case st.Step.Do == payout.ActionQuery:
 			st, err = m.ask(ctx, st)
 		case st.Step.Do == payout.ActionClose:
-			st, err = step[payout.State](queryStep(ctx, "close order "+st.Step.OrderNo), payments.CloseCharge, st.PaymentID)
+			st, err = step[payout.State](queryStep(ctx, "close order "+st.Step.OrderNo), payments.CloseOrder, st.PaymentID)
 		case st.Step.Do == payout.ActionCarryOut:
 			st, err = step[payout.State](storeStep(ctx, "carry out the decision"), payments.CarryOut, st.PaymentID)
 		default:

@@ -63,7 +63,7 @@ func TestOpenWechat(t *testing.T) {
 		!strings.Contains(d.findings[0].Says, "Available: OPERATION ¥") {
 		t.Errorf("doctor: %+v", d.findings)
 	}
-	for _, is := range []bool{implements[payout.Notified](a), implements[payout.Stated](a), implements[payout.ChargeCloser](a),
+	for _, is := range []bool{implements[payout.Notified](a), implements[payout.Stated](a), implements[payout.OrderCloser](a),
 		implements[payout.Authorizer](a)} {
 		if !is {
 			t.Error("a capability is missing")

@@ -39,8 +39,11 @@ func (a Attempt) renewAt(now, until time.Time) time.Time {
 	return until.Add(-until.Sub(now) / renewPart)
 }
 
-// closing reports whether a charge is to be closed at the provider. Nothing is sent from then on.
+// closing reports whether the current order is to be closed at the provider. Nothing is sent from then on.
 func (p Payment) closing() bool { return !p.CloseRequestedAt.IsZero() }
+
+// closesCharge reports whether it is a charge: paid after that, it is refunded in full.
+func (p Payment) closesCharge() bool { return p.Kind == KindCharge && p.closing() }
 
 // closeCode is the failure of a charge that is closed unpaid.
 func (p Payment) closeCode() string {
@@ -68,16 +71,15 @@ func (a Attempt) renewal(in Status) bool {
 	return (in == StatusAwaitingPayer || in == StatusAwaitingRecipient) && !a.RenewAt.IsZero()
 }
 
-// chargeStep replaces the own step of a sent charge whose sender pays in an app, by the close at the deadline or
-// on request.
-func (p Payment) chargeStep(cur Attempt, own Step) Step {
+// closeStep replaces the own step of a sent order by its close: on request, or at the deadline of a charge whose
+// sender pays in an app.
+func (p Payment) closeStep(cur Attempt, own Step) Step {
 	switch {
-	case p.PayUntil.IsZero() || !p.ClosedAt.IsZero():
+	case !p.ClosedAt.IsZero():
 		return own
 	case p.closing():
 		return Step{Do: ActionClose, OrderNo: cur.OrderNo, At: own.At}
-	}
-	if own.At.Before(p.PayUntil) {
+	case p.PayUntil.IsZero() || own.At.Before(p.PayUntil):
 		return own
 	}
 	return Step{Do: ActionClose, OrderNo: cur.OrderNo, At: p.PayUntil}

@@ -147,6 +147,7 @@ func Decide(p *Payment, attempts []Attempt, kind DecisionKind, second bool, now 
 	}
 	p.DecidedAt, p.Failure, p.NeedsSecondPerson = now, nil, false
 	p.Attempt = len(attempts) // an earlier number may have been paid and returned
+	p.CloseRequestedAt, p.ClosedAt = time.Time{}, time.Time{}
 	return DecisionEffect{Status: DecisionCarriedOut, Transfers: honoured}, nil
 }
 

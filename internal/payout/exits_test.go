@@ -28,6 +28,8 @@ func (s *script) goesOn(answer ObservationKind, d time.Duration) {
 			if s.must(err); no != "" {
 				s.answers(SourceSend, len(s.attempts), answer)
 			}
+		case ActionClose:
+			s.recordClose(true)
 		case ActionCarryOut:
 			_, err := s.carryOut()
 			s.must(err)

@@ -91,7 +91,7 @@ var FailureCodes = []FailureCode{
 		"Correct the setting at the provider, then retry.", ""},
 	{"merchant_rejected", "The payment was rejected at the provider's merchant platform, or nobody approved it there.", true,
 		"Ask who rejected it, then retry or cancel.", "Ask who rejected it, then retry."},
-	{"transfer_cancelled", "The payment was cancelled at the provider before the recipient confirmed it.", true, "Ask who cancelled it, " +
+	{failureTransferCancelled, "The payment was cancelled at the provider before the recipient confirmed it.", true, "Ask who cancelled it, " +
 		"then retry or cancel.", "Ask who stopped it, then retry."},
 	{"refund_unfunded", "Our balance did not cover the refund for a week: the provider closed it.", true, "Top up, then retry with a new " +
 		"order number.", ""},

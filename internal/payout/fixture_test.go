@@ -235,3 +235,8 @@ func said(source Source, orderNo string, kind ObservationKind) Observation {
 
 var allKinds = []ObservationKind{ObsSucceeded, ObsPending, ObsNeedsRecipient, ObsDeclined, ObsReturned, ObsRetryAfter,
 	ObsNeverReceived, ObsNoAnswer, ObsNotSent}
+
+// recordClose is the store's part of a close call: its result.
+func (b *paymentStore) recordClose(answered bool) {
+	RecordClose(&b.p, &b.attempts[len(b.attempts)-1], answered, b.now)
+}

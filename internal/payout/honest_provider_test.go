@@ -64,6 +64,8 @@ func (h *honestProvider) act(t *rapid.T) bool {
 		parts, _ := Parse(step.OrderNo)
 		h.ends(t, parts.Attempt)
 		h.hears(t, SourceQuery, parts.Attempt)
+	case ActionClose:
+		h.recordClose(true)
 	case ActionCarryOut:
 		if _, err := h.carryOut(); err != nil {
 			t.Fatal(err)

@@ -133,6 +133,18 @@ func (p *lossyProvider) send(no string, now time.Time) Observation {
 	return o
 }
 
+// close ends an order that waits for its recipient. It reports whether it answered.
+func (p *lossyProvider) close(no string, now time.Time) bool {
+	p.pass(now)
+	if p.bad("close lost", 3) {
+		return false
+	}
+	if o := p.orders[no]; o != nil && o.is == ObsNeedsRecipient && !p.bad("close in vain", 3) {
+		o.is, o.then = ObsDeclined, ""
+	}
+	return !p.bad("answer to the close lost", 3)
+}
+
 func (p *lossyProvider) ask(no string, now time.Time) Observation {
 	p.pass(now)
 	o := Observation{Source: SourceQuery, OrderNo: no, StartedAt: now}
@@ -246,6 +258,8 @@ func (w *world) act() bool {
 	case ActionQuery:
 		parts, _ := Parse(step.OrderNo)
 		w.settleLater(parts.Attempt, w.provider.ask(step.OrderNo, w.now))
+	case ActionClose:
+		w.recordClose(w.provider.close(step.OrderNo, w.now))
 	case ActionCarryOut:
 		if _, err := w.carryOut(); err != nil {
 			w.t.Fatal(err)

@@ -359,6 +359,8 @@ func (l *adversary) actions() map[string]func(*rapid.T) {
 			case ActionQuery:
 				parts, _ := Parse(step.OrderNo)
 				l.hear(t, parts.Attempt, l.observation(t, SourceQuery, parts.Attempt))
+			case ActionClose:
+				l.recordClose(rapid.Bool().Draw(t, "answered"))
 			case ActionCarryOut:
 				l.carry(t)
 			default:

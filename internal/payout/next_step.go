@@ -13,7 +13,7 @@ const (
 	ActionSend  Action = "send" // send or repeat: BeginSend, the provider call, Settle
 	ActionQuery Action = "ask"  // query the provider about an order number, then Settle
 	ActionEnd   Action = "end"  // nothing, until a decision or a notification
-	// ActionClose: close an unpaid charge at the provider, then query it.
+	// ActionClose: close at the provider an order that waits for a person, then query it.
 	ActionClose Action = "close"
 	// ActionCarryOut: carry out the open decision; every order number has been queried.
 	ActionCarryOut Action = "carry_out"
@@ -138,7 +138,7 @@ func ownStep(p Payment, attempts []Attempt) Step {
 	if cur.renewal(p.Status) && !p.closing() && !cur.RenewAt.After(own.At) {
 		own.Do, own.At = ActionSend, cur.RenewAt
 	}
-	return p.chargeStep(cur, own)
+	return p.closeStep(cur, own)
 }
 
 // OrderNoChoice says under which order number BeginSend sends.

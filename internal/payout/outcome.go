@@ -10,7 +10,7 @@ func (s *Settlement) succeeded(o Observation, now time.Time) error {
 	p, a := &s.Payment, &s.Attempt
 	if a.Statement == ObsDeclined || a.Statement == ObsReturned {
 		// A send and a query disagree: only a repeated statement counts.
-		if !p.closing() { // a payment after the close is refunded in full
+		if !p.closesCharge() { // a payment after the close is refunded in full
 			s.contradiction(o)
 		}
 		a.Statement, a.EndedAt = ObsSucceeded, time.Time{}
@@ -43,7 +43,7 @@ func (s *Settlement) pay(o Observation, now time.Time) error {
 		s.secondSuccess(now)
 		return nil
 	case StatusFailed:
-		if o.Source != SourceOperator && !p.closing() {
+		if o.Source != SourceOperator && !p.closesCharge() {
 			s.addBreak(BreakLateSuccess, "the provider reports success of a payment that had failed")
 		}
 	}
@@ -287,7 +287,7 @@ func (s *Settlement) queriedNeverReceived(o Observation, now time.Time) error {
 		return s.queryAsUnknown(now)
 	}
 	// A refusal that stored nothing under the number has no reference either.
-	refused := a.Refused && a.ProviderRef == "" || p.closing()
+	refused := a.Refused && a.ProviderRef == "" || p.closesCharge()
 	if a.ProviderRef != "" {
 		s.addBreak(BreakForgotten, "the provider does not know an order it had accepted")
 	}
@@ -310,6 +310,7 @@ func (s *Settlement) queriedNeverReceived(o Observation, now time.Time) error {
 			a.NextAt = a.EarlierSendsUntil
 		}
 	default:
+		p.CloseRequestedAt, p.ClosedAt = time.Time{}, time.Time{} // the provider has no order to close
 		a.Next, a.NextAt = ActionSend, now.Add(a.pause(a.Sends-1, now))
 	}
 	return p.Move(StatusUnknown)
@@ -326,8 +327,11 @@ func (s *Settlement) fail(code, message string, now time.Time) error {
 	if err := p.Move(StatusFailed); err != nil {
 		return err
 	}
-	if p.closing() {
+	switch {
+	case p.closesCharge():
 		code, message = p.closeCode(), ""
+	case p.closing() && code == failureTransferCancelled:
+		code, message = FailureNotConfirmed, ""
 	}
 	p.Failure = FailureOf(p.Kind, code, message)
 	s.end(now)

@@ -8,8 +8,11 @@ import (
 	"hongbao/internal/money"
 )
 
-// FailureNotConfirmed is the code of a payout whose recipient did not confirm in time.
+// FailureNotConfirmed is the code of a payout whose recipient did not confirm in time, or could not: the provider gave
+// nothing to confirm with, and its order was closed.
 const FailureNotConfirmed = "confirmation_expired"
+
+const failureTransferCancelled = "transfer_cancelled"
 
 // RecipientAction is what the recipient of a payout can do so that it is paid.
 type RecipientAction string
@@ -100,16 +103,26 @@ func CheckConfirmAgain(p Payment, attempts []Attempt, now time.Time) error {
 	return CheckDecision(p, attempts, c.Kind, now)
 }
 
+// sendsForAction is how many times an order may have been sent when another answer to a send lacks what the recipient
+// needs: the provider will not give it.
+const sendsForAction = 4
+
 // awaitRecipient settles that the recipient has not confirmed yet. While there is no client data for it, because
-// the answer to the send was lost, the same order number is sent again.
-func (s *Settlement) awaitRecipient(now time.Time) error {
-	a := &s.Attempt
+// the answer to the send was lost, the same order number is sent again. When the provider does not give it, the order
+// is closed there, until that has an effect: then the recipient can confirm another one (CheckConfirmAgain).
+func (s *Settlement) awaitRecipient(o Observation, now time.Time) error {
+	p, a := &s.Payment, &s.Attempt
 	at := a.renewAt(now, time.Time{})
 	switch {
+	case p.closing():
+		p.ClosedAt, a.SealedAction = time.Time{}, nil
+		a.NextAt = now.Add(p.closePause(now))
 	case len(a.SealedAction) > 0 || !at.Before(a.QueryUntil):
 		a.RenewAt = time.Time{}
+	case p.Kind == KindPayout && o.Source == SourceSend && a.Sends >= sendsForAction:
+		p.CloseRequestedAt, a.RenewAt, a.NextAt = now, time.Time{}, now
 	case a.RenewAt.IsZero(): // queries do not put it off
 		a.RenewAt = at
 	}
-	return s.Payment.Move(StatusAwaitingRecipient)
+	return p.Move(StatusAwaitingRecipient)
 }

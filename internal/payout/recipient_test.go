@@ -152,3 +152,60 @@ func TestRecipientGetsClientData(t *testing.T) {
 	s = story(t, KindPayout).sends(ObsNoAnswer).confirms(SourceQuery, nil).after(firstPause)
 	s.sends(ObsNoAnswer).is(StatusAwaitingRecipient).next(ActionQuery, 1).queries(1, ObsSucceeded).is(StatusPaid)
 }
+
+// TestR4_OrderWithoutClientDataIsClosed: a provider that does not give what the recipient needs, however often the
+// order is sent, is asked to close the order. Only queries fail it, and then the recipient can confirm another one.
+func TestR4_OrderWithoutClientDataIsClosed(t *testing.T) {
+	waits := func() *script {
+		s := story(t, KindPayout).sends("").confirms(SourceSend, nil)
+		for s.step().Do != ActionClose {
+			s.now = maxTime(s.now, s.step().At)
+			if s.step().Do == ActionSend {
+				s.sends("").confirms(SourceSend, nil)
+			} else {
+				s.confirms(SourceQuery, nil)
+			}
+		}
+		if a := s.attempt(1); a.Sends != sendsForAction || len(s.attempts) != 1 {
+			t.Fatalf("closed after %d sends of %d numbers", a.Sends, len(s.attempts))
+		}
+		return s.due(ActionClose, 0)
+	}
+	s := waits()
+	s.recordClose(false)
+	s.due(ActionClose, firstPause)
+	s.recordClose(true)
+	s.due(ActionQuery, 0).confirms(SourceQuery, nil).due(ActionClose, firstPause) // it had no effect
+	s.recordClose(true)
+	late := said(SourceSend, s.attempt(1).OrderNo, ObsNeedsRecipient)
+	late.SealedAction = []byte("late")
+	if s.must(s.settle(1, late)); s.attempt(1).SealedAction != nil {
+		t.Error("the recipient gets what is being closed")
+	}
+	s.after(firstPause)
+	s.recordClose(true)
+	cancelled := func() {
+		o := said(SourceQuery, s.attempt(1).OrderNo, ObsDeclined)
+		o.Code = failureTransferCancelled
+		s.must(s.settle(1, o))
+	}
+	cancelled()
+	s.is(StatusAwaitingRecipient).after(time.Second)
+	cancelled()
+	if s.is(StatusFailed).broke(); s.p.Failure.Code != FailureNotConfirmed || CheckConfirmAgain(s.p, s.attempts, s.now) != nil {
+		t.Errorf("%+v", s.p.Failure)
+	}
+	if s.retries().queries(1, ObsDeclined).sends(""); len(s.attempts) != 2 || s.p.closing() {
+		t.Errorf("%d numbers, closing %t", len(s.attempts), s.p.closing())
+	}
+
+	s = waits()
+	s.recordClose(true)
+	s.queries(1, ObsSucceeded).is(StatusPaid).broke()
+	s = waits()
+	s.recordClose(true)
+	s.queries(1, ObsNeverReceived).is(StatusUnknown).next(ActionSend, 1) // not a failure: it is sent again
+	if s.p.closing() {
+		t.Error("what the provider does not have is to be closed")
+	}
+}

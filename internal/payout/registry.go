@@ -23,12 +23,12 @@ type Provider interface {
 	Query(ctx context.Context, op Op, orderNo string) Observation
 }
 
-// ChargeCloser is a provider whose charges wait for the sender (Method.NeedsPayer). A repeated send of
-// an unpaid charge renews its action.
-type ChargeCloser interface {
-	// CloseCharge asks the provider to end an unpaid charge. nil means that it answered, also "already
-	// paid" or "unknown"; only a query says what has become of the charge. It may be repeated.
-	CloseCharge(ctx context.Context, orderNo string) error
+// OrderCloser is a provider whose orders may wait for a person: a charge for the sender (Method.NeedsPayer), a
+// transfer for the recipient. A repeated send of an unpaid charge renews its action.
+type OrderCloser interface {
+	// CloseOrder asks the provider to end an order that waits. nil means that it answered, also "already paid",
+	// "unknown" or that it cannot end such an order; only a query says what has become of it. It may be repeated.
+	CloseOrder(ctx context.Context, op Op, orderNo string) error
 }
 
 // Registry holds the configured providers by name and the defaults of new packets. A payment keeps

@@ -259,7 +259,7 @@ func (s *Settlement) underway(o Observation, now time.Time) error {
 	case contradicted, p.Status == StatusPending:
 		return p.Move(StatusUnknown)
 	case o.Kind == ObsNeedsRecipient:
-		return s.awaitRecipient(now)
+		return s.awaitRecipient(o, now)
 	case o.Kind == ObsNeedsPayer:
 		return s.awaitPayer(o, now)
 	case p.Status == StatusUnknown:

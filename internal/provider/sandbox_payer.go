@@ -33,8 +33,12 @@ func (v orderAnswer) action(base string) *payout.ClientAction {
 // closeAnswers are the problems that answer a close: a query says what they mean.
 var closeAnswers = map[string]bool{"order_paid": true, "order_not_found": true}
 
-// CloseCharge ends an unpaid charge. Errors wrap ErrAnswer; the call may be repeated.
-func (s *Sandbox) CloseCharge(ctx context.Context, orderNo string) error {
+// CloseOrder ends an unpaid charge; a transfer waits until its recipient has acted. Errors wrap ErrAnswer; the call may
+// be repeated.
+func (s *Sandbox) CloseOrder(ctx context.Context, op payout.Op, orderNo string) error {
+	if op != payout.OpCharge {
+		return nil
+	}
 	a := s.call(ctx, http.MethodPost, "/v1/charges/"+url.PathEscape(orderNo)+"/close", nil)
 	if a.err != nil {
 		return fmt.Errorf("close %s: %w: %w", orderNo, ErrAnswer, a.err)

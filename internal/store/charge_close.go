@@ -22,7 +22,7 @@ func (s *Store) WithdrawCharge(ctx context.Context, packetID string) error {
 }
 
 // BeginClose records that a charge is to be closed at the provider, once its deadline has passed. due: the
-// provider has to be called. Errors: ErrNotFound, ErrUnavailable.
+// provider has to be called, about a charge or about another order that is to be closed. Errors: ErrNotFound, ErrUnavailable.
 func (s *Store) BeginClose(ctx context.Context, id string) (st payout.State, due bool, err error) {
 	st, err = s.requestClose(ctx, id, func(p payout.Payment, now time.Time) bool { return !now.Before(p.PayUntil) })
 	return st, err == nil && st.Step.Do == payout.ActionClose && st.Wait() <= 0, err

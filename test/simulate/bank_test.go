@@ -26,6 +26,7 @@ type order struct {
 	first           time.Time
 	// endless: it stays in progress, and the provider never forgets it.
 	endless bool
+	closed  bool // we ended it while it waited for its recipient
 }
 
 // landing is a request that has not reached the provider yet.
@@ -170,6 +171,9 @@ func (b *bank) answer(seen *payout.Observation, o *order) {
 	seen.Kind, seen.ProviderRef, seen.Account, seen.Amount = o.kind, "ref-"+o.no, o.ins.Account, o.ins.Amount
 	if o.kind == payout.ObsDeclined {
 		seen.Code = "payee_declined"
+		if o.closed {
+			seen.Code = "transfer_cancelled"
+		}
 	}
 }
 

@@ -526,7 +526,7 @@ func (c census) count(w *world) {
 // reached are the events that 2,000 lifetimes of TestModel reach; rarely are those that need many
 // more.
 var (
-	reached = []string{"r paid_outside", "c unknown", "h failed", "a decision has expired", "a decision was rejected", "the same person", "a cancel was withdrawn",
+	reached = []string{"closed at the provider", "r paid_outside", "c unknown", "h failed", "a decision has expired", "a decision was rejected", "the same person", "a cancel was withdrawn",
 		"not on the list",
 		"queried after the provider forgot it", "forgotten, left to staff: p", "forgotten, mark_paid by two", "forgotten, retry by two",
 		"deferred: held", "deferred: pace", "redis restored", "redis emptied",

@@ -74,6 +74,8 @@ func (r *run) step() (err error) {
 			r.book(seen, r.st.Step.OrderNo)
 		}
 		return aerr
+	case r.st.Step.Do == payout.ActionClose:
+		st, err = p.CloseOrder(ctx, r.payment)
 	case r.st.Step.Do == payout.ActionCarryOut:
 		st, err = p.CarryOut(ctx, r.payment)
 	default:

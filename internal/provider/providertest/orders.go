@@ -255,6 +255,16 @@ func caseNeedsRecipient(p *probe) {
 		p.wantConfirm(what, seen)
 	}
 	p.wantConfirm("sent again", p.send(o)) // a lost answer is obtained again so
+	if closer, ok := p.a.(payout.OrderCloser); ok {
+		for what, no := range map[string]string{"that waits": o.OrderNo, "that is unknown": number(payout.OpTransfer)} {
+			if err := closer.CloseOrder(p.ctx, payout.OpTransfer, no); err != nil {
+				p.errorf("close of a transfer %s: %v", what, err)
+			}
+		}
+		if seen := p.query(o); seen.Kind != payout.ObsDeclined { // a provider need not be able to end it
+			p.wantConfirm("closed in vain", seen)
+		}
+	}
 	p.wantMoved("not confirmed", o, 0)
 }
 

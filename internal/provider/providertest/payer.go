@@ -18,8 +18,8 @@ func payerCases() []testCase {
 }
 
 // waiting sends a charge by every method that needs the sender, and gives each to do.
-func (p *probe) waiting(do func(payout.ChargeCloser, Payer, payout.Order)) {
-	closer, closes := p.a.(payout.ChargeCloser)
+func (p *probe) waiting(do func(payout.OrderCloser, Payer, payout.Order)) {
+	closer, closes := p.a.(payout.OrderCloser)
 	payer, pays := p.h.(Payer)
 	found := false
 	for _, m := range p.a.Limits().Methods {
@@ -70,7 +70,7 @@ func (p *probe) canPay(what string, o payout.Observation) {
 }
 
 func casePaid(p *probe) {
-	p.waiting(func(closer payout.ChargeCloser, payer Payer, o payout.Order) {
+	p.waiting(func(closer payout.OrderCloser, payer Payer, o payout.Order) {
 		if seen := p.query(o); p.wantKind("queried before it is paid", seen, payout.ObsNeedsPayer) && seen.Action != nil {
 			p.errorf("a query makes another action: the earlier one may be void")
 		}
@@ -82,7 +82,7 @@ func casePaid(p *probe) {
 		if seen := p.becomes(o, payout.ObsSucceeded); seen.ProviderRef == "" || seen.Amount != someAmount {
 			p.errorf("paid: %d fen, reference %q", seen.Amount, seen.ProviderRef)
 		}
-		if err := closer.CloseCharge(p.ctx, o.OrderNo); err != nil {
+		if err := closer.CloseOrder(p.ctx, payout.OpCharge, o.OrderNo); err != nil {
 			p.errorf("close of a paid charge: %v", err)
 		}
 		p.wantKind("paid, then closed", p.query(o), payout.ObsSucceeded)
@@ -91,9 +91,9 @@ func casePaid(p *probe) {
 }
 
 func caseClosed(p *probe) {
-	p.waiting(func(closer payout.ChargeCloser, payer Payer, o payout.Order) {
+	p.waiting(func(closer payout.OrderCloser, payer Payer, o payout.Order) {
 		for range 2 {
-			if err := closer.CloseCharge(p.ctx, o.OrderNo); err != nil {
+			if err := closer.CloseOrder(p.ctx, payout.OpCharge, o.OrderNo); err != nil {
 				p.errorf("close: %v", err)
 			}
 		}
@@ -102,17 +102,17 @@ func caseClosed(p *probe) {
 		p.wantKind("sent again", p.send(o), payout.ObsDeclined)
 		p.wantKind("queried again", p.query(o), payout.ObsDeclined)
 		p.wantMoved("closed", o, 0)
-		if err := closer.CloseCharge(p.ctx, number(payout.OpCharge)); err != nil {
+		if err := closer.CloseOrder(p.ctx, payout.OpCharge, number(payout.OpCharge)); err != nil {
 			p.errorf("close of an unknown charge: %v", err)
 		}
 	})
 }
 
 func caseCloseUnanswered(p *probe) {
-	p.waiting(func(closer payout.ChargeCloser, _ Payer, o payout.Order) {
+	p.waiting(func(closer payout.OrderCloser, _ Payer, o payout.Order) {
 		ctx, cancel := context.WithCancel(p.ctx)
 		cancel()
-		if closer.CloseCharge(ctx, o.OrderNo) == nil {
+		if closer.CloseOrder(ctx, payout.OpCharge, o.OrderNo) == nil {
 			p.errorf("no error without an answer")
 		}
 		p.wantKind("queried", p.query(o), payout.ObsNeedsPayer)

@@ -30,8 +30,8 @@ type wrong struct {
 	closed  func(error) error
 }
 
-func (w *wrong) CloseCharge(ctx context.Context, orderNo string) error {
-	err := w.Sandbox.CloseCharge(ctx, orderNo)
+func (w *wrong) CloseOrder(ctx context.Context, op payout.Op, orderNo string) error {
+	err := w.Sandbox.CloseOrder(ctx, op, orderNo)
 	if w.closed != nil {
 		err = w.closed(err)
 	}

@@ -81,19 +81,23 @@ func clientText(appID, at, nonce, last string) string {
 	return appID + "\n" + at + "\n" + nonce + "\n" + last + "\n"
 }
 
-// closeAnswers are the refusals of a close that answer it: what became of the charge is queried.
+// closeAnswers are the refusals of a close that answer it: what became of the order is queried.
 var closeAnswers = map[string]bool{"ORDER_PAID": true, "ORDERPAID": true, "ORDER_CLOSED": true, "ORDERCLOSED": true,
-	"ORDER_NOT_EXIST": true, "ORDERNOTEXIST": true, "INVALID_REQUEST": true}
+	"ORDER_NOT_EXIST": true, "ORDERNOTEXIST": true, "INVALID_REQUEST": true, "NOT_FOUND": true}
 
-// CloseCharge ends an unpaid charge. Errors wrap ErrAnswer.
-func (a *Adapter) CloseCharge(ctx context.Context, orderNo string) error {
-	body, err := json.Marshal(map[string]string{"mchid": a.cfg.MerchantID})
-	if err != nil {
-		return fmt.Errorf("close charge %s: %w", orderNo, err)
+// CloseOrder ends an unpaid charge, or a transfer that its recipient has not confirmed. Errors wrap ErrAnswer.
+func (a *Adapter) CloseOrder(ctx context.Context, op payout.Op, orderNo string) error {
+	r := request{method: http.MethodPost, path: pathBill + url.PathEscape(orderNo) + "/cancel"}
+	if op == payout.OpCharge {
+		var err error
+		r.path = pathCharge + url.PathEscape(orderNo) + "/close"
+		if r.body, err = json.Marshal(map[string]string{"mchid": a.cfg.MerchantID}); err != nil {
+			return fmt.Errorf("close order %s: %w", orderNo, err)
+		}
 	}
-	res := a.call(ctx, request{method: http.MethodPost, path: pathCharge + url.PathEscape(orderNo) + "/close", body: body})
+	res := a.call(ctx, r)
 	if res.err != nil {
-		return fmt.Errorf("close charge %s: %w: %s: %w", orderNo, ErrAnswer, res.code, res.err)
+		return fmt.Errorf("close order %s: %w: %s: %w", orderNo, ErrAnswer, res.code, res.err)
 	}
 	if res.status == http.StatusNoContent || res.status == http.StatusOK {
 		return nil
@@ -102,5 +106,5 @@ func (a *Adapter) CloseCharge(ctx context.Context, orderNo string) error {
 	if json.Unmarshal(res.body, &e) == nil && res.status < http.StatusInternalServerError && closeAnswers[e.Code] {
 		return nil
 	}
-	return fmt.Errorf("close charge %s: %w: status %d %s", orderNo, ErrAnswer, res.status, e.Code)
+	return fmt.Errorf("close order %s: %w: status %d %s", orderNo, ErrAnswer, res.status, e.Code)
 }

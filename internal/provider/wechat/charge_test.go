@@ -93,7 +93,7 @@ func TestChargeEnds(t *testing.T) {
 	}
 	wantKind(t, "coupons refused", r.adapter(t, func(c *Config) { c.RefuseCoupons = true }).Query(t.Context(), payout.OpCharge, paid.OrderNo),
 		payout.ObsSucceeded, payout.FailureCouponNotAllowed)
-	if err := a.CloseCharge(t.Context(), paid.OrderNo); err != nil {
+	if err := a.CloseOrder(t.Context(), payout.OpCharge, paid.OrderNo); err != nil {
 		t.Errorf("close of a paid charge: %v", err)
 	}
 	wantKind(t, "closed after it was paid", a.Query(t.Context(), payout.OpCharge, paid.OrderNo), payout.ObsSucceeded, "")
@@ -104,17 +104,17 @@ func TestChargeEnds(t *testing.T) {
 	closed := o.order(t, a, charged(MethodNative))
 	a.Send(t.Context(), closed)
 	for range 2 {
-		if err := a.CloseCharge(t.Context(), closed.OrderNo); err != nil {
+		if err := a.CloseOrder(t.Context(), payout.OpCharge, closed.OrderNo); err != nil {
 			t.Errorf("close: %v", err)
 		}
 	}
 	wantKind(t, "closed", a.Query(t.Context(), payout.OpCharge, closed.OrderNo), payout.ObsDeclined, "closed")
-	if err := a.CloseCharge(t.Context(), o.next(payout.OpCharge)); err != nil {
+	if err := a.CloseOrder(t.Context(), payout.OpCharge, o.next(payout.OpCharge)); err != nil {
 		t.Errorf("close of an unknown charge: %v", err)
 	}
 	r.server.CloseClientConnections()
 	r.server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) })
-	if err := a.CloseCharge(t.Context(), closed.OrderNo); !errors.Is(err, ErrAnswer) {
+	if err := a.CloseOrder(t.Context(), payout.OpCharge, closed.OrderNo); !errors.Is(err, ErrAnswer) {
 		t.Errorf("close without answer: %v", err)
 	}
 }
@@ -181,7 +181,7 @@ func exerciseAll(t *testing.T, r *rig) {
 	for _, method := range methods {
 		order := o.order(t, a, charged(method))
 		wantKind(t, method, a.Send(t.Context(), order), payout.ObsNeedsPayer, "")
-		if err := a.CloseCharge(t.Context(), order.OrderNo); err != nil {
+		if err := a.CloseOrder(t.Context(), payout.OpCharge, order.OrderNo); err != nil {
 			t.Error(err)
 		}
 	}

@@ -102,7 +102,7 @@ func TestSchema(t *testing.T) {
 	for _, fault := range c.wrong {
 		t.Error(fault)
 	}
-	if len(c.seen) < 14 {
+	if len(c.seen) < 15 {
 		t.Errorf("only %d operations were seen: %v", len(c.seen), c.seen)
 	}
 }

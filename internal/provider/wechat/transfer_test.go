@@ -54,6 +54,39 @@ func TestTap(t *testing.T) {
 	}
 }
 
+// TestCloseTransfer: a transfer that waits for its recipient is cancelled; what has ended, or is unknown, answers too. A
+// repeat has the package, or has not: Tencent does not say.
+func TestCloseTransfer(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil, nil)
+	a, o := r.adapter(t, nil), &orders{}
+	order := o.order(t, a, paidOut(payer+simulator.Once))
+	if sent := a.Send(t.Context(), order); sent.Action == nil {
+		t.Errorf("%+v", sent)
+	}
+	again := a.Send(t.Context(), order)
+	if wantKind(t, "sent again", again, payout.ObsNeedsRecipient, ""); again.Action != nil {
+		t.Errorf("sent again: %+v", again.Action)
+	}
+	for range 2 {
+		if err := a.CloseOrder(t.Context(), payout.OpTransfer, order.OrderNo); err != nil {
+			t.Error(err)
+		}
+		wantKind(t, "closed", a.Query(t.Context(), payout.OpTransfer, order.OrderNo), payout.ObsDeclined, "transfer_cancelled")
+	}
+	paid := o.order(t, a, paidOut(payer))
+	a.Send(t.Context(), paid)
+	if !r.sim.Confirm(paid.OrderNo) {
+		t.Fatal("the transfer does not wait")
+	}
+	for what, no := range map[string]string{"paid": paid.OrderNo, "unknown": o.next(payout.OpTransfer)} {
+		if err := a.CloseOrder(t.Context(), payout.OpTransfer, no); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	wantKind(t, "paid", a.Query(t.Context(), payout.OpTransfer, paid.OrderNo), payout.ObsSucceeded, "")
+}
+
 // TestAuthorisedPaysAtOnce: with an authorisation there is nothing to confirm.
 func TestAuthorisedPaysAtOnce(t *testing.T) {
 	t.Parallel()

@@ -14,6 +14,7 @@ const (
 	Declined = "~declined" // FAIL; a refund: CLOSED
 	Pending  = "~pending"  // PROCESSING, then SUCCESS after PendingAfter
 	Abnormal = "~abnormal" // a refund: ABNORMAL
+	Once     = "~once"     // only the first answer to a transfer has its package
 )
 
 // transferIn is the body of a transfer.
@@ -63,7 +64,11 @@ func (s *Server) createTransfer(c call) reply {
 		if !reflect.DeepEqual(known.raw, raw) {
 			return refusal(http.StatusBadRequest, "INVALID_REQUEST", "单号已存在但信息不一致")
 		}
-		return spoil(kind, reply{status: http.StatusOK, value: known.answer(s.cfg.MerchantID)})
+		again := known.answer(s.cfg.MerchantID)
+		if strings.HasSuffix(openid, Once) {
+			delete(again, "package_info")
+		}
+		return spoil(kind, reply{status: http.StatusOK, value: again})
 	}
 	if early, ok := before(kind); ok {
 		if kind == ErrorLate {

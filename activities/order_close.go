@@ -13,20 +13,20 @@ import (
 	"hongbao/internal/payout"
 )
 
-// closeCallTimeout bounds the call that closes a charge.
+// closeCallTimeout bounds the call that closes an order.
 const closeCallTimeout = 5 * time.Second
 
-// CloseCharge closes an unpaid charge at its provider: it records that, withdraws the client data, calls the
-// provider and records the result. A charge whose close is not due is left alone. Repeatable. Only a query
-// decides what has become of the charge (rule R4).
-func (a *Payments) CloseCharge(ctx context.Context, id string) (payout.State, error) {
+// CloseOrder closes at the provider the current order of a payment, which waits for a person: it records that, withdraws
+// the client data of a charge, calls the provider and records the result. An order whose close is not due is left alone.
+// Repeatable. Only a query decides what has become of the order (rule R4).
+func (a *Payments) CloseOrder(ctx context.Context, id string) (payout.State, error) {
 	to, err := a.providerOf(ctx, id)
 	if err != nil {
 		return payout.State{}, temporalError(err)
 	}
-	closer, ok := to.(payout.ChargeCloser)
+	closer, ok := to.(payout.OrderCloser)
 	if !ok {
-		err := fmt.Errorf("provider %s cannot close charges", to.Name())
+		err := fmt.Errorf("provider %s cannot close orders", to.Name())
 		return payout.State{}, temporal.NewNonRetryableApplicationError(err.Error(), TypeDefect, err)
 	}
 	st, due, err := a.Store.BeginClose(ctx, id)
@@ -34,16 +34,16 @@ func (a *Payments) CloseCharge(ctx context.Context, id string) (payout.State, er
 		return st, temporalError(err)
 	}
 	parts, _ := payout.Parse(id)
-	if a.Pools != nil {
+	if a.Pools != nil && parts.Kind == payout.KindCharge {
 		if err := a.Pools.StoreAction(ctx, parts.PacketID, nil); err != nil { // the close counts, not what is displayed
 			logger(ctx).Warn("Client data of a charge not withdrawn.", "payment_id", id, "error", err)
 		}
 	}
 	callCtx, cancel := context.WithTimeout(ctx, closeCallTimeout)
 	defer cancel()
-	closed := failpoint.Do(failpoint.ChargeClose, func() error { return closer.CloseCharge(callCtx, st.Step.OrderNo) })
+	closed := failpoint.Do(failpoint.ChargeClose, func() error { return closer.CloseOrder(callCtx, payout.OpOf(parts.Kind), st.Step.OrderNo) })
 	if closed != nil {
-		logger(ctx).Warn("Close of a charge not answered; it is repeated.", "order_no", st.Step.OrderNo, "error", closed)
+		logger(ctx).Warn("Close of an order not answered; it is repeated.", "order_no", st.Step.OrderNo, "error", closed)
 	}
 	st, err = a.Store.EndClose(ctx, id, closed == nil)
 	return st, temporalError(err)
