@@ -497,8 +497,9 @@ func faultDocument() []byte {
 
 Every row runs on the real parts, by ` + "`go test ./worker -run TestFaultTable`" + `: a packet whose
 charge, payout (transfer) or refund meets the fault. **Calls** are what the provider saw, in order: a
-send, a query (ask), the close of a charge or the cancel of a transfer, and its answer; + is once or more often, * any number of times, ... any calls, #2 is the
-second order number. Repeated sends of a number are the same byte for byte. **Money** is what moved under the
+send, a query (ask), the close of a charge or the cancel of a transfer, and its answer; + is once or more
+often, * any number of times, ... any calls, #2 is the second order number. Repeated sends of a number are
+the same byte for byte. **Money** is what moved under the
 payment's numbers. **Finance sees** is what the list of payments and the list of breaks show.
 `)
 	for _, section := range faultTable {
