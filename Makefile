@@ -66,7 +66,7 @@ RACE := ./api ./internal/pool ./internal/store ./internal/store/report ./console
 # What proves a guarantee: failpoints, the fault table, the rules about money, a crowd, a kill
 # of each process, four restored stores. What repeats it in greater number is in `night`.
 test: setup ## Pass the tests, on real Redis, MariaDB and Temporal
-	$(GOTEST) -timeout 30m $(LONG) $$(go list ./... | grep -vxF -f <(go list $(LONG) $(RACE); echo hongbao/test/bench))
+	$(GOTEST) -timeout 45m $(LONG) $$(go list ./... | grep -vxF -f <(go list $(LONG) $(RACE); echo hongbao/test/bench))
 	$(GOTEST) -race -timeout 30m $(RACE)
 	$(GOTEST) -race -timeout 30m -run '^TestR3_' ./worker
 
