@@ -9,6 +9,7 @@ import (
 	"hongbao/internal/payout"
 	"hongbao/internal/provider/wechat/simulator"
 	"hongbao/test/wait"
+	"hongbao/workflows"
 )
 
 // wechatRow is a row about a payment through WeChat Pay.
@@ -190,4 +191,15 @@ func TestWechatRecipient(t *testing.T) {
 	if first, second := r.sim.Moved(payout.OrderNo(again.ID, 1)), r.sim.Moved(payout.OrderNo(again.ID, 2)); first != 0 || second != 1 {
 		t.Errorf("paid %d times under the first number, %d under the second", first, second)
 	}
+}
+
+// TestWechatIsReconciledDaily: Temporal knows the time zone of the bills.
+func TestWechatIsReconciledDaily(t *testing.T) {
+	t.Parallel()
+	r := newWechatRig(t)
+	handle := r.temporal.ScheduleClient().GetHandle(t.Context(), workflows.DailyReconcileID("wechat"))
+	wait.Until(t, "the reconciliation is scheduled", func() bool {
+		d, err := handle.Describe(t.Context())
+		return err == nil && d.Schedule.Spec.TimeZoneName == r.pay.Zone().String()
+	})
 }

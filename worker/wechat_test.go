@@ -68,6 +68,7 @@ func newWechatRig(t *testing.T) *wechatRig {
 	addr, ns := stacktest.TemporalNamespace(t)
 	r.rig = newRigWith(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), addr, ns, func(parts *rig, cfg *worker.Config) {
 		cfg.Payments.Providers = must(payout.NewRegistry("sandbox", "wechat", parts.provider, r.pay))(t)
+		cfg.Reconcile.Steps.Providers = cfg.Payments.Providers
 		cfg.Payments.Admissions["wechat"] = activities.NewAdmission("wechat", nil, parts.logger)
 	})
 	return r

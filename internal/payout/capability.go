@@ -23,7 +23,7 @@ type Notified interface {
 // usable answer; the call may be repeated.
 type Stated interface {
 	Provider
-	// Zone is the time zone of the statement's days.
+	// Zone is the time zone of the statement's days, with its IANA name: the daily reconciliation is scheduled in it.
 	Zone() *time.Location
 	Statement(ctx context.Context, day Day, after string) (StatementPage, error)
 }

@@ -30,6 +30,9 @@ func (p *probe) stated() StatementReader {
 func (p *probe) lines(s StatementReader, from time.Time) map[string][]payout.StatementLine {
 	out := map[string][]payout.StatementLine{}
 	refs := map[string]bool{}
+	if named, err := time.LoadLocation(s.Zone().String()); err != nil || named == time.Local {
+		p.errorf("the time zone %q has no IANA name: nothing can be scheduled in it", s.Zone())
+	}
 	for day := payout.DayOf(from, s.Zone()); day <= payout.DayOf(time.Now(), s.Zone()); day = day.Add(1) {
 		for after := ""; ; {
 			page, err := s.Statement(p.ctx, day, after)

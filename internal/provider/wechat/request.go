@@ -41,8 +41,8 @@ const (
 	maxStored      = 8 << 10
 )
 
-// china is the time zone of the vendor's times and of the days of its bills.
-var china = time.FixedZone("CST", 8*60*60)
+// china is the time zone of the vendor's times and of the days of its bills. A schedule is in it, so it has its IANA name.
+var china = time.FixedZone("Asia/Shanghai", 8*60*60)
 
 var (
 	errAmount  = errors.New("amount must be 1 to 2^53-1 fen")
