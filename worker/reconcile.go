@@ -106,12 +106,11 @@ func (w *Worker) reconcile(ctx context.Context) error {
 
 // scheduleAll sets the schedule of every provider with statements.
 func (r *Reconcile) scheduleAll(ctx context.Context, set func(context.Context, string, *time.Location, int, int) error) error {
+	var failed error
 	for _, p := range r.Steps.Providers.Stated() {
-		if err := set(ctx, p.Name(), p.Zone(), r.Hour, r.Minute); err != nil {
-			return err
-		}
+		failed = errors.Join(failed, set(ctx, p.Name(), p.Zone(), r.Hour, r.Minute))
 	}
-	return nil
+	return failed
 }
 
 // repeatReconciliations requests the days again whose statement could not be read.
