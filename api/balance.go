@@ -26,7 +26,7 @@ func (s *Server) getBalance(ctx context.Context, in *rest.Asked) (*wire.Balance,
 func (s *Server) ownBalanceEntries() rest.Listing[wire.BalanceFilter, wire.BalanceEntry] {
 	return rest.Listing[wire.BalanceFilter, wire.BalanceEntry]{Name: "balance-movements", ID: "balance entry",
 		Read: func(ctx context.Context, a rest.Selection[wire.BalanceFilter]) ([]wire.BalanceEntry, *rest.Position, error) {
-			return s.api.BalanceEntries(ctx, a.Caller.App.ID, a.Filter.Kind, a.After, a.Limit)
+			return s.staffAPI.BalanceEntries(ctx, a.Caller.App.ID, a.Filter.Kind, a.After, a.Limit)
 		}}
 }
 

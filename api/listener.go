@@ -170,7 +170,7 @@ func (l *listener) enter(c *fiber.Ctx) error {
 	span := r.trace(l.server.cfg.Tracer)
 	if err := next(r); err != nil {
 		refused := rest.AsRefusal(err)
-		if refused.Ours() {
+		if refused.ServerError() {
 			logRefusal(r.Named(), refused, r.ID, r.place())
 		}
 		writeProblem(c, refused, r.ID)

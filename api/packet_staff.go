@@ -15,7 +15,7 @@ import (
 func (s *Server) renderStaffPacket(snap snapshot) (wire.StaffPacket, error) {
 	p, err := s.render(snap)
 	out := wire.StaffPacket{Packet: p, App: snap.App, CloseReason: rest.TextOrNull(string(snap.reason)),
-		Workflow: s.api.WorkflowLink(p.Workflow.ID)}
+		Workflow: s.staffAPI.WorkflowLink(p.Workflow.ID)}
 	if snap.stored != "" {
 		stored := wire.StoredStatus(snap.stored)
 		out.StoredStatus = &stored
@@ -70,5 +70,5 @@ func (s *Server) getStaffPacket(ctx context.Context, in *packetIn) (*wire.StaffP
 	if out.StaffPacket, err = s.renderStaffPacket(snap); err != nil {
 		return nil, err
 	}
-	return &out, s.api.AddMoney(ctx, id, &out)
+	return &out, s.staffAPI.AddMoney(ctx, id, &out)
 }

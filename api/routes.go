@@ -207,6 +207,6 @@ func (s *Server) documentRoutes() []*rest.Route {
 // routes returns the table of all routes.
 func (s *Server) routes() []*rest.Route {
 	return slices.Concat(s.packetRoutes(), s.claimRoutes(), s.recipientRoutes(), s.authorizationRoutes(), s.userRoutes(), s.campaignRoutes(),
-		s.appProviderRoutes(), s.ownBalanceRoutes(), s.staffPacketRoutes(), s.staffCampaignRoutes(), s.api.Routes(), s.platformRoutes(),
+		s.appProviderRoutes(), s.ownBalanceRoutes(), s.staffPacketRoutes(), s.staffCampaignRoutes(), s.staffAPI.Routes(), s.platformRoutes(),
 		s.documentRoutes())
 }

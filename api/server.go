@@ -33,7 +33,7 @@ type Server struct {
 	replays  *statusQueue
 	metrics  *metrics
 	limits   map[string]payout.Limits // of the providers, by name
-	api      *staffapi.API
+	staffAPI *staffapi.API
 	doc      func() ([]byte, error) // the OpenAPI document, rendered at the first request
 	docs     *docsPage
 
@@ -81,7 +81,7 @@ func New(cfg Config) (*Server, error) {
 	s.replays = &statusQueue{look: cfg.Store.PayoutProgress, base: s.base}
 	s.repeated = newWeighedCache(maxRepeatedClaims, (*repeatedClaim).weight)
 	s.soldOut = newSoldOut(s.base, cfg.Pool, cfg.Store, cfg.Fence, maxRemembered)
-	s.api = staffapi.New(staffapi.Config{Pool: cfg.Pool, Store: cfg.Store, Providers: cfg.Providers, Probes: cfg.Probes, Runs: cfg.Runs,
+	s.staffAPI = staffapi.New(staffapi.Config{Pool: cfg.Pool, Store: cfg.Store, Providers: cfg.Providers, Probes: cfg.Probes, Runs: cfg.Runs,
 		HealthSnapshot: cfg.HealthSnapshot, TaskQueues: cfg.TaskQueues, ReloadKeys: func(ctx context.Context) error { return s.dir.load(ctx, 0) },
 		ApprovalAmount: cfg.ApprovalAmount, Rates: cfg.Rates, TemporalUIURL: cfg.TemporalUIURL, TemporalNamespace: cfg.TemporalNamespace,
 		Now: cfg.Now})

@@ -62,7 +62,7 @@ type CloseSummary struct {
 	Ties        *bool       `json:"ties" doc:"true: our records and every statement agree, apart from explained differences; null before the statement match."`
 }
 
-// Close is the day-end close: the ledger of a day beside the provider's statement.
+// Close is the day-end close: the ledger of a day next to the provider's statement.
 type Close struct {
 	CloseSummary
 	Accounts  []AccountDay `json:"accounts" nullable:"false" doc:"Every account: opening - debits + credits = closing."`

@@ -237,8 +237,8 @@ const (
 	KeyUnknown   = "The API key is unknown, revoked, expired or not approved yet."
 )
 
-// Ours reports whether the error is a server error.
-func (e *Refusal) Ours() bool {
+// ServerError reports whether the server is at fault.
+func (e *Refusal) ServerError() bool {
 	status, _, _ := rowOf(e.Code)
 	return status >= http.StatusInternalServerError
 }

@@ -179,8 +179,8 @@ func (s *API) closeRoutes() []*rest.Route {
 		}, s.closes().Page()),
 		rest.Get(rest.Route{
 			ID: "getClose", Path: wire.PathCloses + "/{date}", Tag: tag, Summary: "Get the day-end close of a day",
-			About: "Returns balances and movements beside the provider's statement. A day is a day of the statement, in the " +
-				"provider's time zone; a ledger entry belongs to the day on which it was posted. The close is final once the day " +
+			About: "Returns balances and movements next to the provider's statement. A day is a day of the statement, in the " +
+				"provider's time zone; a ledger entry belongs to the day on which it was recorded. The close is final once the day " +
 				"is over, its statement was read and no break of it is open. A final close does not change.",
 			Limit: rest.ListTimeout, Answers: rest.OK("The close."),
 		}, s.getClose),

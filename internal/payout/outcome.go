@@ -331,7 +331,7 @@ func (s *Settlement) fail(code, message string, now time.Time) error {
 	case p.closesCharge():
 		code, message = p.closeCode(), ""
 	case p.closing() && code == failureTransferCancelled:
-		code, message = FailureNotConfirmed, ""
+		code, message = FailureNotConfirmed, messageNothingToConfirm
 	}
 	p.Failure = FailureOf(p.Kind, code, message)
 	s.end(now)

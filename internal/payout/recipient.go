@@ -12,6 +12,9 @@ import (
 // nothing to confirm with, and its order was closed.
 const FailureNotConfirmed = "confirmation_expired"
 
+// messageNothingToConfirm is the message of a payout whose order we closed.
+const messageNothingToConfirm = "The provider gave the recipient nothing to confirm with, and the order was cancelled there."
+
 const failureTransferCancelled = "transfer_cancelled"
 
 // RecipientAction is what the recipient of a payout can do so that it is paid.

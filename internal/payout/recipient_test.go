@@ -192,7 +192,8 @@ func TestR4_OrderWithoutClientDataIsClosed(t *testing.T) {
 	cancelled()
 	s.is(StatusAwaitingRecipient).after(time.Second)
 	cancelled()
-	if s.is(StatusFailed).broke(); s.p.Failure.Code != FailureNotConfirmed || CheckConfirmAgain(s.p, s.attempts, s.now) != nil {
+	if s.is(StatusFailed).broke(); s.p.Failure.Code != FailureNotConfirmed || s.p.Failure.Message != messageNothingToConfirm ||
+		CheckConfirmAgain(s.p, s.attempts, s.now) != nil {
 		t.Errorf("%+v", s.p.Failure)
 	}
 	if s.retries().queries(1, ObsDeclined).sends(""); len(s.attempts) != 2 || s.p.closing() {

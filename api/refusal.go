@@ -50,7 +50,7 @@ var unavailableLog logThrottle
 // logRefusal writes server errors: every internal error, and unavailable ones at most once per
 // warnPause.
 func logRefusal(ctx context.Context, e *rest.Refusal, requestID, route string) {
-	if !e.Ours() {
+	if !e.ServerError() {
 		return
 	}
 	if e.Code == wire.CodeUnavailable && !unavailableLog.allow() {
