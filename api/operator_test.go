@@ -112,6 +112,10 @@ func TestResolveBreakWithOutcome(t *testing.T) {
 		!strings.Contains(string(r.body), "mark-paid") {
 		t.Errorf("nothing shows it: %s", r)
 	}
+	if r := resolve(broken, "off", body("written_off")); r.status != 409 || r.code() != "not_retryable" ||
+		!strings.Contains(string(r.body), "nothing in suspense") {
+		t.Errorf("nothing to write off: %s", r)
+	}
 	h.exec(h.dsn, fmt.Sprintf(`INSERT INTO statement_lines (provider, ref, day, op, order_no, account, amount, moved_at, created_at,
 		reconciliation_id) VALUES ('sandbox', 'r1', '2026-01-01', 'transfer', '%s', 'b~confirm', 250, NOW(6), NOW(3), 'x')`, payout.OrderNo(good, 1)))
 	d = h.decided(resolve(broken, "moved", body("moved")), "waiting")

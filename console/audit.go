@@ -25,6 +25,7 @@ var auditActions = []string{"retry", "cancel", "mark_paid", "ask", "approve_retr
 	"withdraw_open_cancel",
 	"cancel_carried_out", "cancel_overtaken", "moved", "not_moved", "approve_moved", "approve_not_moved", "reject_moved", "reject_not_moved",
 	"withdraw_moved", "withdraw_not_moved", "withdraw_open_not_moved", "not_moved_carried_out", "not_moved_overtaken",
+	"written_off", "approve_written_off", "reject_written_off", "withdraw_written_off",
 	"credit", "debit", "approve_credit", "approve_debit", "reject_credit", "reject_debit", "withdraw_credit", "withdraw_debit",
 	"recall", "set_recipient", "pause_campaign", "end_campaign", "hold", "release", "ask_release", "reconcile",
 	"resolve_break",

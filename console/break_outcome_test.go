@@ -13,7 +13,8 @@ import (
 )
 
 // TestBreakOutcome: the form of a break about an order number submits what became of its money as a
-// decision. A refusal keeps the input; a break without an order number has no such form.
+// decision. A refusal keeps the input; a break without an order number has no such form. Only money that
+// moved twice can be written off.
 func TestBreakOutcome(t *testing.T) {
 	order, sent, refuse := "p3q5k9v0c1m7e2u8h4r6t000301", "", false
 	desk, err := New(Config{SessionKeys: [][32]byte{{1}}, StaffAPI: funcAPI{newKeys(map[string]access.Role{"f": access.RoleFinance}),
@@ -26,7 +27,8 @@ func TestBreakOutcome(t *testing.T) {
 				sent = r.URL.Path + " " + string(body)
 				return wire.DecidedBreak{Decision: wire.Decision{Kind: "not_moved", Status: "waiting"}}
 			case r.URL.Path == "/v1/staff/breaks":
-				return wire.List[wire.Break]{Items: []wire.Break{{ID: "b1", Kind: "forgotten", OrderNo: &order}, {ID: "b2", Kind: "pool_lost"}}}
+				return wire.List[wire.Break]{Items: []wire.Break{{ID: "b1", Kind: "forgotten", OrderNo: &order}, {ID: "b2", Kind: "pool_lost"},
+					{ID: "b3", Kind: "second_success", OrderNo: &order}}}
 			}
 			return nil
 		}}})
@@ -44,7 +46,8 @@ func TestBreakOutcome(t *testing.T) {
 		return string(page)
 	}
 	shown := text(v.do("GET", "/breaks", nil))
-	if strings.Count(shown, `name="outcome"`) != 1 || !strings.Contains(shown, `<option value="not_moved">`) {
+	if strings.Count(shown, `name="outcome"`) != 2 || strings.Count(shown, `<option value="written_off">`) != 1 ||
+		!strings.Contains(shown, `<option value="not_moved">`) {
 		t.Errorf("%s", shown)
 	}
 	s, _ := desk.seal.decrypt(v.cookies[sessionCookie])

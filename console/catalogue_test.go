@@ -99,9 +99,10 @@ func open(word string) (keys []string) {
 		}
 	case "decision":
 		add(string(payout.DecisionRetry), string(payout.DecisionCancel), string(payout.DecisionMarkPaid), string(payout.DecisionQuery),
-			string(payout.DecisionMoved), string(payout.DecisionNotMoved), string(payout.DecisionCredit), string(payout.DecisionDebit))
+			string(payout.DecisionMoved), string(payout.DecisionNotMoved), string(payout.DecisionWrittenOff), string(payout.DecisionCredit),
+			string(payout.DecisionDebit))
 	case "stated":
-		add(outcomes...)
+		add(append(outcomes, "written_off")...)
 	case "open_title", "open_about", "open_withdraw":
 		add(string(payout.DecisionCancel), string(payout.DecisionNotMoved))
 	case "refund":
@@ -247,7 +248,7 @@ func TestEveryAuditAction(t *testing.T) {
 	want = append(want, "hold", "release", "ask_release", "withdraw_open_cancel", "cancel_carried_out", "cancel_overtaken",
 		"withdraw_open_not_moved", "not_moved_carried_out", "not_moved_overtaken", string(payout.DecisionQuery))
 	for _, kind := range []payout.DecisionKind{payout.DecisionRetry, payout.DecisionCancel, payout.DecisionMarkPaid, payout.DecisionMoved,
-		payout.DecisionNotMoved, payout.DecisionCredit, payout.DecisionDebit} {
+		payout.DecisionNotMoved, payout.DecisionWrittenOff, payout.DecisionCredit, payout.DecisionDebit} {
 		want = append(want, string(kind), "approve_"+string(kind), "reject_"+string(kind), "withdraw_"+string(kind))
 	}
 	for _, action := range want {
@@ -311,12 +312,13 @@ var ownWords = []string{"answers", "polling", "last_run", "chain"}
 
 // firstStatuses are the possible statuses of a decision right after it was made, or withdrawn.
 var firstStatuses = map[payout.DecisionKind][]payout.DecisionStatus{
-	payout.DecisionRetry:    {payout.DecisionCarriedOut, payout.DecisionWaiting, payout.DecisionOpen},
-	payout.DecisionCancel:   {payout.DecisionWaiting, payout.DecisionWithdrawn},
-	payout.DecisionMarkPaid: {payout.DecisionWaiting},
-	payout.DecisionMoved:    {payout.DecisionWaiting},
-	payout.DecisionNotMoved: {payout.DecisionWaiting, payout.DecisionWithdrawn},
-	payout.DecisionQuery:    {payout.DecisionCarriedOut, payout.DecisionOpen},
+	payout.DecisionRetry:      {payout.DecisionCarriedOut, payout.DecisionWaiting, payout.DecisionOpen},
+	payout.DecisionCancel:     {payout.DecisionWaiting, payout.DecisionWithdrawn},
+	payout.DecisionMarkPaid:   {payout.DecisionWaiting},
+	payout.DecisionMoved:      {payout.DecisionWaiting},
+	payout.DecisionNotMoved:   {payout.DecisionWaiting, payout.DecisionWithdrawn},
+	payout.DecisionWrittenOff: {payout.DecisionWaiting},
+	payout.DecisionQuery:      {payout.DecisionCarriedOut, payout.DecisionOpen},
 }
 
 // TestCatalogue: every message used exists in both languages with the same arguments, and every

@@ -149,11 +149,16 @@ func (v *visit) listBreaks() error {
 	return nil
 }
 
-// outcomes are what staff can state about the money of a break's order number.
+// outcomes are what staff can state about the money of every break's order number.
 var outcomes = []string{"none", "moved", "not_moved"}
 
-// Outcomes are the choices of a break's form.
-func (breaksPart) Outcomes() []string { return outcomes }
+// Outcomes are the choices of the form of a break of a kind.
+func (breaksPart) Outcomes(kind string) []string {
+	if kind == "second_success" {
+		return append(outcomes[:len(outcomes):len(outcomes)], "written_off")
+	}
+	return outcomes
+}
 
 // resolveBreak resolves a break, or submits the decision that its outcome is.
 func (v *visit) resolveBreak() error {

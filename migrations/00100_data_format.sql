@@ -6,7 +6,7 @@ CREATE TABLE IF NOT EXISTS data_format (
     number INT     NOT NULL,
     CONSTRAINT data_format_one CHECK (id = 1)
 ) ENGINE = InnoDB;
-INSERT IGNORE INTO data_format (id, number) VALUES (1, 11);
+INSERT IGNORE INTO data_format (id, number) VALUES (1, 12);
 
 -- +goose Down
 DROP TABLE IF EXISTS data_format;

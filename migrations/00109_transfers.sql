@@ -40,7 +40,7 @@ CREATE TABLE IF NOT EXISTS transfers (
         'cancel owed refunding', 'returned provider owed', 'refund_returned provider refunding', 'paid_outside owed outside',
         'refund_outside refunding outside', 'honoured house owed', 'voided owed house', 'second_success suspense provider',
         'second_returned provider suspense', 'charge_returned house provider', 'refund_kept refunding house',
-        'refund_dropped refunding suspense', 'credit bank prefunded', 'debit prefunded bank', 'reserve prefunded holding',
+        'refund_dropped refunding suspense', 'written_off house suspense', 'recovered suspense house', 'credit bank prefunded', 'debit prefunded bank', 'reserve prefunded holding',
         'release refunding prefunded', 'fee fees provider', 'fee_returned provider fees', 'top_up provider bank',
         'withdrawal bank provider'))
 ) ENGINE = InnoDB;

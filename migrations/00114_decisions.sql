@@ -1,6 +1,6 @@
 -- Decisions of staff about payments, and credits and debits of apps' balances. The approval by a second person is part of the row;
--- a payment made outside needs evidence, and so does a statement whether the money of an order
--- number has moved, which is about a break.
+-- a payment made outside needs evidence, and so does what became of the money of an order
+-- number, which is about a break.
 -- +goose Up
 CREATE TABLE IF NOT EXISTS decisions (
     id             VARBINARY(26) NOT NULL PRIMARY KEY,
@@ -28,16 +28,18 @@ CREATE TABLE IF NOT EXISTS decisions (
     KEY decisions_created (created_at, approval_id),
     CONSTRAINT decisions_known_status CHECK (status IN ('waiting', 'open', 'carried_out', 'overtaken', 'rejected', 'expired',
         'withdrawn')),
-    CONSTRAINT decisions_known_kind CHECK (kind IN ('retry', 'cancel', 'mark_paid', 'ask', 'moved', 'not_moved', 'credit', 'debit')),
+    CONSTRAINT decisions_known_kind CHECK (kind IN ('retry', 'cancel', 'mark_paid', 'ask', 'moved', 'not_moved', 'written_off', 'credit',
+        'debit')),
     CONSTRAINT decisions_ended CHECK ((ended_at IS NULL) = (status IN ('waiting', 'open'))),
     CONSTRAINT decisions_two_persons CHECK (approved_by IS NULL OR approved_by <> decided_by AND approval_id IS NOT NULL),
     CONSTRAINT decisions_approval_life CHECK ((approval_id IS NULL) = (expires_at IS NULL)),
     CONSTRAINT decisions_preview CHECK ((approval_id IS NULL) = (preview_hash IS NULL)),
     CONSTRAINT decisions_waiting_for CHECK (status <> 'waiting' OR approval_id IS NOT NULL),
-    CONSTRAINT decisions_evidence CHECK (kind NOT IN ('mark_paid', 'moved', 'not_moved', 'credit', 'debit') OR evidence IS NOT NULL),
-    CONSTRAINT decisions_about_order CHECK ((kind IN ('moved', 'not_moved')) = (order_no IS NOT NULL)
+    CONSTRAINT decisions_evidence CHECK (kind NOT IN ('mark_paid', 'moved', 'not_moved', 'written_off', 'credit', 'debit')
+        OR evidence IS NOT NULL),
+    CONSTRAINT decisions_about_order CHECK ((kind IN ('moved', 'not_moved', 'written_off')) = (order_no IS NOT NULL)
         AND (order_no IS NULL) = (break_id IS NULL)),
-    CONSTRAINT decisions_observed_by_two CHECK (kind NOT IN ('moved', 'not_moved', 'credit', 'debit') OR approval_id IS NOT NULL)
+    CONSTRAINT decisions_observed_by_two CHECK (kind NOT IN ('moved', 'not_moved', 'written_off', 'credit', 'debit') OR approval_id IS NOT NULL)
 ) ENGINE = InnoDB;
 
 -- +goose Down

@@ -26,13 +26,13 @@ type MarkPaid struct {
 // Decision is a decision of a member of staff.
 type Decision struct {
 	ID     string  `json:"id" doc:"The decision's id." example:"KQ3X7M2P5R6T4V2W3Y7Z5B6CDE"`
-	Kind   string  `json:"kind" enum:"retry,cancel,mark_paid,ask,moved,not_moved,credit,debit" doc:"The decision; moved and not_moved state what became of the money of a break's order number, credit and debit move an app's balance."`
+	Kind   string  `json:"kind" enum:"retry,cancel,mark_paid,ask,moved,not_moved,written_off,credit,debit" doc:"The decision; moved, not_moved and written_off state what became of the money of a break's order number, credit and debit move an app's balance."`
 	Reason string  `json:"reason" doc:"The reason."`
 	By     string  `json:"by" doc:"The person who decided."`
 	KeyID  *string `json:"key_id" doc:"The id of the key that decided."`
 	// OrderNo and BreakID are null unless the decision resolves a break.
-	OrderNo *string `json:"order_no" doc:"Of moved and not_moved: the order number that they are about."`
-	BreakID *string `json:"break_id" doc:"Of moved and not_moved: the break that they resolve."`
+	OrderNo *string `json:"order_no" doc:"Of moved, not_moved and written_off: the order number that they are about."`
+	BreakID *string `json:"break_id" doc:"Of moved, not_moved and written_off: the break that they resolve."`
 	Status  string  `json:"status" enum:"waiting,open,carried_out,overtaken,rejected,expired,withdrawn" doc:"waiting: for a second person; nothing has moved. open: approved; every order number is queried first. carried_out: done. overtaken: an answer of the provider or another decision made it obsolete. rejected, expired, withdrawn: ended; the decision has moved nothing."`
 }
 
@@ -68,7 +68,7 @@ type ApprovalItem struct {
 	ID           string           `json:"id" doc:"The approval's id." example:"aKQ3X7M2P5R6T4V2W3Y7Z5B6CD"`
 	Status       string           `json:"status" enum:"waiting,open,carried_out,overtaken,rejected,expired,withdrawn" doc:"The decision's status."`
 	Decision     Decision         `json:"decision" doc:"The decision that waits."`
-	Evidence     *string          `json:"evidence" doc:"Of mark_paid: the evidence of the payment. Of moved and not_moved: that of the outcome. Of a retry of a payment that was not final: that its earlier order numbers will not pay. Of credit and debit: that of the money at the bank."`
+	Evidence     *string          `json:"evidence" doc:"Of mark_paid: the evidence of the payment. Of moved, not_moved and written_off: that of the outcome. Of a retry of a payment that was not final: that its earlier order numbers will not pay. Of credit and debit: that of the money at the bank."`
 	Payout       *Payout          `json:"payout" doc:"The current payout that the decision is about; null for another decision."`
 	Refund       *Refund          `json:"refund" doc:"The current refund that the decision is about; null for another decision."`
 	Movement     *BalanceMovement `json:"movement" doc:"The credit or debit that the decision is about; null for another decision."`

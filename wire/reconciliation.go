@@ -103,8 +103,8 @@ type Resolution struct {
 // ResolveBreak is the body of the resolution of a break.
 type ResolveBreak struct {
 	Reason   string `json:"reason" minLength:"1" maxLength:"500" doc:"The reason, for the audit: 1 to 500 characters." example:"the recipient confirms it, see ticket 4711"`
-	Outcome  string `json:"outcome,omitempty" enum:"none,moved,not_moved" doc:"What became of the money of the break's order number; none, the default, states nothing. moved: a statement line or the provider's last answer has to show it, and it is booked as the provider's success. not_moved: of a payout or refund whose outcome is open, and of a charge after the provider's memory of its order number; it fails. Both are decisions about the payment by two persons, and the break is resolved when they have taken effect." example:"not_moved"`
-	Evidence string `json:"evidence,omitempty" minLength:"1" maxLength:"500" doc:"The evidence of the outcome: 1 to 500 characters. Required with moved and not_moved, refused otherwise." example:"letter of the provider, 2026-04-02"`
+	Outcome  string `json:"outcome,omitempty" enum:"none,moved,not_moved,written_off" doc:"What became of the money of the break's order number; none, the default, states nothing. moved: a statement line or the provider's last answer has to show it, and it is booked as the provider's success. not_moved: of a payout or refund whose outcome is open, and of a charge after the provider's memory of its order number; it fails. written_off: what the order number has in suspense is our loss; after its return, our gain. Each is a decision about the payment by two persons, and the break is resolved when it has taken effect." example:"not_moved"`
+	Evidence string `json:"evidence,omitempty" minLength:"1" maxLength:"500" doc:"The evidence of the outcome: 1 to 500 characters. Required with another outcome than none, refused otherwise." example:"letter of the provider, 2026-04-02"`
 }
 
 // DecidedBreak is the answer to a resolution with an outcome: a decision about the break's payment.

@@ -26,6 +26,10 @@ func RefusedDecision(refused error) *Refusal {
 		e.Detail = noOpenCancel
 	case errors.Is(refused, payout.ErrNotShown):
 		e.Detail = notShown
+	case errors.Is(refused, payout.ErrNotInSuspense):
+		e.Detail = "The order number has nothing in suspense: its money was not paid twice, was returned, or is written off."
+	case errors.Is(refused, payout.ErrRefundFirst):
+		e.Detail = "The refund of the cancelled payout waits: cancel it, or release its hold, before the money is written off."
 	case errors.Is(refused, payout.ErrNoOrder):
 		e.Detail = "The break is resolved, or not about an order number of a payment: it can be resolved only with the outcome none."
 	case errors.Is(refused, payout.ErrDecisionPending):

@@ -56,7 +56,8 @@ func breakFilter(f wire.BreakFilter, now time.Time) staff.BreakFilter {
 }
 
 // outcomes are the decisions that a resolution of a break can be, by outcome.
-var outcomes = map[string]payout.DecisionKind{"moved": payout.DecisionMoved, "not_moved": payout.DecisionNotMoved}
+var outcomes = map[string]payout.DecisionKind{"moved": payout.DecisionMoved, "not_moved": payout.DecisionNotMoved,
+	"written_off": payout.DecisionWrittenOff}
 
 type resolveBreakIn struct {
 	rest.Change
@@ -71,7 +72,7 @@ func (in *resolveBreakIn) Check(o *rest.Object) {
 	case stated && b.Evidence == "":
 		o.Fault("evidence", rest.Fault{Code: rest.FaultRequired, Message: "is required with this outcome"})
 	case !stated && b.Evidence != "":
-		o.Fault("evidence", rest.Fault{Code: rest.FaultUnknown, Message: "is possible only with the outcomes moved and not_moved"})
+		o.Fault("evidence", rest.Fault{Code: rest.FaultUnknown, Message: "is possible only with an outcome other than none"})
 	case !stated:
 		b.Outcome = "" // the same request as without the member
 	}

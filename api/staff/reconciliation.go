@@ -137,10 +137,11 @@ func (s *API) reconciliationRoutes() []*rest.Route {
 			ID: "resolveBreak", Path: wire.PathBreaks + "/{id}/resolve", Roles: rest.Finance, Tag: tag, Summary: "Resolve a break",
 			About: "Records that the break was dealt with. Without an outcome it moves no money. A break that is resolved keeps its first " +
 				"reason. It is opened again when the difference is seen again; a break found by reconciliation only when something new " +
-				"is seen, such as a second movement of the same money. With the outcome moved or not_moved two persons state, with " +
+				"is seen, such as a second movement of the same money. With another outcome than none two persons state, with " +
 				"evidence, what became of the money of an open break's order number: a decision about its payment with its own approval. " +
 				"not_moved queries every order number first; after another answer than the one that was shown it ends, and the break stays " +
-				"open. 409 not_retryable: the state does not permit the outcome, or nothing of the provider shows that the money has moved; " +
+				"open. written_off takes what the order number has in suspense to our own account. " +
+				"409 not_retryable: the state does not permit the outcome, or nothing of the provider shows that the money has moved; " +
 				"mark-paid records a payment by other means.",
 			Answers: append(rest.OK("The break."), rest.Reply{Status: 202, About: "The outcome waits for a second person.",
 				Body: wire.DecidedBreak{}}),

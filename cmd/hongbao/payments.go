@@ -126,6 +126,8 @@ func decisionName(d wire.Decision) string {
 		return `Recording the outcome "moved"`
 	case "not_moved":
 		return `Recording the outcome "not_moved"`
+	case "written_off":
+		return `Recording the outcome "written_off"`
 	}
 	return d.Kind
 }

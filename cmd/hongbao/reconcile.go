@@ -225,15 +225,17 @@ func reconcileResolve() command {
 	return command{
 		use:   "resolve <break id> --reason <text>",
 		short: "Resolve a break with a reason, or state what became of its money",
-		long: `Resolve a break with a reason; no money moves. With --outcome moved or not_moved two persons state,
-with evidence, what became of the money of the break's order number. moved: a statement line or the provider's last
+		long: `Resolve a break with a reason; no money moves. With another --outcome two persons state, with
+evidence, what became of the money of the break's order number. moved: a statement line or the provider's last
 answer shows it, and it is booked. not_moved: every order number is queried once more; then the payment fails, and
-its next retry needs two persons. The break is resolved when the decision has taken effect.`,
+its next retry needs two persons. written_off: what the order number has in suspense is our loss.
+The break is resolved when the decision has taken effect.`,
 		example: `  hongbao reconcile resolve b4711 --reason 'provider has corrected the statement'
   hongbao reconcile resolve b4711 --outcome not_moved --evidence 'letter of the provider' --reason 'ticket 4711'`,
 		args: breakID.arg, as: callerFinance, writes: true,
 		flags: func(flags *pflag.FlagSet) {
-			choice(flags, &r.Outcome, "outcome", "what became of the money: none, moved or not_moved", []string{"none", "moved", "not_moved"})
+			choice(flags, &r.Outcome, "outcome", "what became of the money: none, moved, not_moved or written_off",
+				[]string{"none", "moved", "not_moved", "written_off"})
 			flags.StringVar(&r.Evidence, "evidence", "", "evidence of the outcome, such as a letter of the provider (required with one)")
 		},
 		run: func(ctx context.Context, t *call) error {

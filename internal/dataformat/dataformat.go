@@ -6,7 +6,7 @@ package dataformat
 import "fmt"
 
 // Number is the data format of this build. migrations/00100_data_format.sql writes it.
-const Number = 11
+const Number = 12
 
 // Error means that a store was written by a build with another data format.
 type Error struct {

@@ -91,7 +91,7 @@ func NewCollector(sources map[string]Source) *Collector {
 		{MetricQueue, "Approximate number of tasks in a Temporal task queue that no worker has taken.", []string{"queue", "kind"}},
 		{MetricQueueAge, "Age in seconds of the oldest task in a Temporal task queue that no worker has taken.", []string{"queue", "kind"}},
 		{MetricImbalance, "Number of recently active packets whose ledger does not balance, or has an account below zero.", nil},
-		{MetricSuspense, "Money in fen that moved twice and was not returned, from unresolved breaks.", nil},
+		{MetricSuspense, "Money in fen that moved twice and was neither returned nor written off, from unresolved breaks.", nil},
 		{MetricRestored,
 			"Whether MySQL was restored from an older backup: 1 yes, and nothing is sent, closed or decided until hongbao recover has run.", nil},
 	} {

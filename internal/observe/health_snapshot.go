@@ -76,7 +76,7 @@ type HealthSnapshot struct {
 	// Imbalanced counts the recently active packets whose ledger does not balance or has an account
 	// below zero.
 	Imbalanced int64
-	// Suspense is money in fen that moved twice and was not returned, from unresolved breaks.
+	// Suspense is money in fen that moved twice and was neither returned nor written off, from unresolved breaks.
 	Suspense int64
 	// MySQLRestored: MySQL was restored from an older backup.
 	MySQLRestored bool

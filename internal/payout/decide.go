@@ -25,11 +25,13 @@ type DecisionRequest struct {
 	Evidence string // the proof of payment, or that the earlier order numbers will not pay
 	// ApproveFrom is the amount in fen from which a retry needs a second person.
 	ApproveFrom money.Fen
-	// OrderNo and BreakID are what moved and not_moved are about. OnStatement: a line of the provider's
-	// statement shows the movement.
+	// OrderNo and BreakID are what moved, not_moved and written_off are about. OnStatement: a line of the
+	// provider's statement shows the movement. Suspended is set of written_off; nil: it is checked when it
+	// is carried out.
 	OrderNo     string
 	BreakID     int64
 	OnStatement bool
+	Suspended   *Suspended
 }
 
 // Decidable reports whether the payment waits for a decision of staff.
@@ -224,11 +226,14 @@ func CarryOut(p *Payment, attempts []Attempt, now time.Time) (e DecisionEffect, 
 	return e, true, nil
 }
 
+// CancelRefundID is the id of the refund that a payout has once it is cancelled.
+func (p Payment) CancelRefundID() string { return ID(KindRefund, p.PacketID, p.ShareIndex+1) }
+
 // CancelRefund returns the refund that pays a cancelled payout back to the packet's sender, with an
 // order number of its own.
 func CancelRefund(p Payment, sender string, now time.Time) Payment {
 	return Payment{
-		ID: ID(KindRefund, p.PacketID, p.ShareIndex+1), Kind: KindRefund, PacketID: p.PacketID, App: p.App, UserID: sender, ShareIndex: -1,
+		ID: p.CancelRefundID(), Kind: KindRefund, PacketID: p.PacketID, App: p.App, UserID: sender, ShareIndex: -1,
 		Account: sender, Amount: p.Amount, Currency: p.Currency, Remark: p.Remark,
 		Status: StatusPending, CreatedAt: now, UpdatedAt: now,
 	}

@@ -119,6 +119,8 @@ var causes = map[TransferKind]string{
 	PostSecondReturned: "the money of a second success was returned", PostChargeReturned: "the sender has the charge back",
 	PostRefundKept:    "a refund of a packet whose charge was returned: the sender has the money already",
 	PostRefundDropped: "the refund of a cancelled payout that has reached its recipient after all was cancelled",
+	PostWrittenOff:    "two persons write off the money of a second success: it was our own",
+	PostRecovered:     "the money of a second success was returned after it had been written off",
 	PostCredit:        "two persons record that an app has paid money in", PostDebit: "two persons record that an app was paid money out",
 	PostReserve: "a packet is paid from the balance of its app",
 	PostRelease: "a remainder, or a cancelled payout, goes back to the balance of the app",

@@ -23,6 +23,7 @@ const (
 	EventQueried            EventCode = "queried"
 	EventMoved              EventCode = "moved"
 	EventNotMoved           EventCode = "not_moved"
+	EventWrittenOff         EventCode = "written_off"
 	EventDecision           EventCode = "decision"
 	EventRecipientChanged   EventCode = "recipient_changed"
 	EventChargeExpired      EventCode = "charge_expired"
@@ -55,6 +56,7 @@ var eventTexts = map[EventCode]string{
 	EventQueried:            "asked about {order_no}: {outcome}[ ({code})]",
 	EventMoved:              "moved: stated by two persons about {order_no}; the provider's last answer: {last}; evidence: {evidence}",
 	EventNotMoved:           "not_moved: stated by two persons about {order_no}; the provider's last answer: {last}; evidence: {evidence}",
+	EventWrittenOff:         "written_off: two persons took what {order_no} had in suspense to our own account; evidence: {evidence}",
 	EventDecision:           "{action} by {by}: {reason}",
 	EventRecipientChanged:   "recipient changed by {by}: account {account}",
 	EventChargeExpired:      "the packet expired before the charge was sent",

@@ -193,7 +193,8 @@ func (k DecisionKind) Action(of Kind) HoldAction {
 	switch {
 	case k == DecisionQuery:
 		return ""
-	case k == DecisionMarkPaid, k == DecisionMoved, k == DecisionNotMoved, k == DecisionCredit, k == DecisionDebit,
+	case k == DecisionMarkPaid, k == DecisionMoved, k == DecisionNotMoved, k == DecisionWrittenOff, k == DecisionCredit,
+		k == DecisionDebit,
 		k == DecisionCancel && of == KindRefund: // nothing is sent
 		return ActionResolve
 	}

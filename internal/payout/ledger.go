@@ -55,6 +55,10 @@ const (
 	PostRefundKept TransferKind = "refund_kept"
 	// PostRefundDropped: the cancelled payout of this refund has reached its recipient after all.
 	PostRefundDropped TransferKind = "refund_dropped"
+	// PostWrittenOff: the money of a second success is lost; it was our own.
+	PostWrittenOff TransferKind = "written_off"
+	// PostRecovered: the money of a second success was returned after it had been written off.
+	PostRecovered TransferKind = "recovered"
 	// PostCredit: an app has paid money in.
 	PostCredit TransferKind = "credit"
 	// PostDebit: an app was paid money out.
@@ -93,6 +97,8 @@ var transferAccounts = map[TransferKind][2]Account{
 	PostChargeReturned:    {AccountHouse, AccountProvider},
 	PostRefundKept:        {AccountRefunding, AccountHouse},
 	PostRefundDropped:     {AccountRefunding, AccountSuspense},
+	PostWrittenOff:        {AccountHouse, AccountSuspense},
+	PostRecovered:         {AccountSuspense, AccountHouse},
 	PostCredit:            {AccountBank, AccountPrefunded},
 	PostDebit:             {AccountPrefunded, AccountBank},
 	PostReserve:           {AccountPrefunded, AccountHolding},
@@ -107,7 +113,8 @@ var transferAccounts = map[TransferKind][2]Account{
 var TransferKinds = []TransferKind{PostCharge, PostClaim, PostPaid, PostReturned, PostPaidOutside, PostCancel, PostClose, PostRefunded,
 	PostRefundReturned,
 	PostRefundPaidOutside, PostHonoured, PostVoided, PostSecondSuccess, PostSecondReturned, PostChargeReturned, PostRefundKept,
-	PostRefundDropped, PostCredit, PostDebit, PostReserve, PostRelease, PostFee, PostFeeReturned, PostTopUp, PostWithdrawal}
+	PostRefundDropped, PostWrittenOff, PostRecovered, PostCredit, PostDebit, PostReserve, PostRelease, PostFee, PostFeeReturned, PostTopUp,
+	PostWithdrawal}
 
 // Accounts returns the debited and the credited account of the kind.
 func (k TransferKind) Accounts() (debit, credit Account) {

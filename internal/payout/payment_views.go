@@ -75,6 +75,8 @@ const (
 	DecisionMoved DecisionKind = "moved"
 	// DecisionNotMoved states, with evidence, that the money of a payment has not moved: it fails.
 	DecisionNotMoved DecisionKind = "not_moved"
+	// DecisionWrittenOff takes, with evidence, what an order number has in suspense to our own account.
+	DecisionWrittenOff DecisionKind = "written_off"
 	// DecisionCredit records, with evidence, money that an app has paid in.
 	DecisionCredit DecisionKind = "credit"
 	// DecisionDebit records, with evidence, money that an app is paid out.

@@ -52,8 +52,8 @@ type Preview struct {
 	Hash [sha256.Size]byte
 }
 
-// PreviewDecision returns what a decision would do now. Errors: as CheckDecision
-// and CheckMoved.
+// PreviewDecision returns what a decision would do now. Errors: as CheckDecision,
+// CheckMoved and Suspended.WriteOff.
 func PreviewDecision(p Payment, attempts []Attempt, c DecisionRequest, now time.Time) (Preview, error) {
 	v := Preview{Amount: p.Amount, Status: p.Status, AttemptCount: len(attempts)}
 	if n := len(attempts); n > 0 {
@@ -62,9 +62,14 @@ func PreviewDecision(p Payment, attempts []Attempt, c DecisionRequest, now time.
 	if p.Failure != nil {
 		v.FailureCode = p.Failure.Code
 	}
-	err := CheckDecision(p, attempts, c.Kind, now)
-	if c.Kind == DecisionMoved {
+	var err error
+	switch {
+	case c.Kind == DecisionMoved:
 		err = CheckMoved(p, attempts, c.OrderNo, c.OnStatement)
+	case c.Kind != DecisionWrittenOff:
+		err = CheckDecision(p, attempts, c.Kind, now)
+	case c.Suspended != nil:
+		_, err = c.Suspended.WriteOff()
 	}
 	if err != nil {
 		return v, err

@@ -198,6 +198,7 @@ func TestR12_PostingsAsDesigned(t *testing.T) {
 		"reserve": {"prefunded", "holding"}, "release": {"refunding", "prefunded"},
 		"fee": {"fees", "provider"}, "fee_returned": {"provider", "fees"}, // from a statement, as the next two
 		"top_up": {"provider", "bank"}, "withdrawal": {"bank", "provider"},
+		"written_off": {"house", "suspense"}, "recovered": {"suspense", "house"}, // of a second success
 		"refund_kept": {"refunding", "house"}, // added: of a packet whose charge was returned
 	}
 	if len(transferAccounts) != len(want) {

@@ -20,8 +20,9 @@ type Decision struct {
 	// ApprovalID and ExpiresAt are set when a second person has to approve.
 	ApprovalID string
 	ExpiresAt  time.Time
-	Evidence   string // of mark_paid, moved and not_moved
-	// OrderNo and BreakID are the order number and the break that moved and not_moved are about.
+	Evidence   string // of mark_paid, moved, not_moved and written_off
+	// OrderNo and BreakID are the order number and the break that moved,
+	// not_moved and written_off are about.
 	OrderNo string
 	BreakID int64
 	// PreviewHash is Preview.Hash of the shown preview, when a second person has to approve.

@@ -162,6 +162,10 @@ func (v *paymentVerifier) attempts() {
 		if secondBack && !second {
 			v.add(RuleAttempt, a.OrderNo, "its return is posted as that of a second success, which is not posted")
 		}
+		off := v.under(a.OrderNo, payout.PostWrittenOff)
+		if off && !second || v.under(a.OrderNo, payout.PostRecovered) && !(off && secondBack) {
+			v.add(RuleAttempt, a.OrderNo, "written off or recovered, without a second success or its return")
+		}
 		if back = back || secondBack; a.ReturnBooked != back {
 			v.add(RuleAttempt, a.OrderNo, "return booked %t, posted %t", a.ReturnBooked, back)
 		}

@@ -124,8 +124,8 @@ func (tx tx) answer(w staff.Write, row mysql.PaymentRow, attempts []payout.Attem
 }
 
 // previewDecision returns what a waiting decision would do now, and whether that differs from the preview
-// shown at its creation. That a statement shows the money of a moved is checked when it is carried
-// out. Errors: as payout.PreviewDecision.
+// shown at its creation. That a statement shows the money of a moved, and the ledger that of a
+// written_off, is checked when it is carried out. Errors: as payout.PreviewDecision.
 func previewDecision(p payout.Payment, attempts []payout.Attempt, d staff.Decision, now time.Time) (v payout.Preview, changed bool,
 	err error) {
 	v, err = payout.PreviewDecision(p, attempts, payout.DecisionRequest{Kind: d.Kind, OrderNo: d.OrderNo, OnStatement: true}, now)

@@ -155,8 +155,11 @@ func (tx tx) checkNoneWaiting(paymentID string) error {
 // carryOut applies a decision that needs no further approval: payment, transfers and outbox. second:
 // two persons made it.
 func (tx tx) carryOut(row mysql.PaymentRow, p *payout.Payment, attempts []payout.Attempt, d *staff.Decision, second bool) error {
-	if d.Kind == payout.DecisionMoved {
+	switch d.Kind {
+	case payout.DecisionMoved:
 		return tx.settleMoved(row, p, attempts, d)
+	case payout.DecisionWrittenOff:
+		return tx.writeOff(row, d)
 	}
 	effect, err := payout.Decide(p, attempts, d.Kind, second, tx.now)
 	if err != nil {

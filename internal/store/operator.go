@@ -13,7 +13,7 @@ import (
 )
 
 // DecideBreak records what staff state about the order number of an open break: that its money has
-// moved, or has not. It is a decision about the payment, by two persons, like those of Decide; when it
+// moved, has not, or is written off. It is a decision about the payment, by two persons, like those of Decide; when it
 // has taken effect, the break is resolved in the same transaction. Errors: as Decide.
 func (s *Store) DecideBreak(ctx context.Context, w staff.Write, id int64, c payout.DecisionRequest, render staff.DecisionAnswer) (
 	staff.Answer, error) {
@@ -36,6 +36,9 @@ func (s *Store) DecideBreak(ctx context.Context, w staff.Write, id int64, c payo
 		}
 		c.OrderNo, c.BreakID = about.OrderNo, id
 		if c.OnStatement, err = tx.onStatement(row, attempts, c.OrderNo); err != nil {
+			return staff.Answer{}, err
+		}
+		if c.Suspended, err = tx.suspended(row, c.OrderNo); err != nil {
 			return staff.Answer{}, err
 		}
 		return tx.decideAbout(w, row, attempts, c, render)
@@ -114,6 +117,45 @@ func (tx tx) settleMoved(row mysql.PaymentRow, p *payout.Payment, attempts []pay
 		}
 	}
 	return tx.refundLateCharge(row, *p)
+}
+
+// suspended reads what the ledger has about the money of an order number in suspense.
+func (tx tx) suspended(row mysql.PaymentRow, orderNo string) (*payout.Suspended, error) {
+	s := payout.Suspended{OrderNo: orderNo, Amount: row.Payment().Amount}
+	if err := tx.Model(&mysql.TransferRow{}).Where("order_no = ?", orderNo).Pluck("kind", &s.Posted).Error; err != nil {
+		return nil, err
+	}
+	balances, err := mysql.Balances(tx.DB, row.PacketID)
+	if err != nil {
+		return nil, err
+	}
+	s.Balance = balances.ByAccount[payout.AccountSuspense]
+	if p := row.Payment(); p.Kind == payout.KindPayout {
+		err = tx.Model(&mysql.PaymentRow{}).Select("status").Where("id = ?", p.CancelRefundID()).Scan(&s.Refund).Error
+	}
+	return &s, err
+}
+
+// writeOff records that two persons write off what an order number has in suspense, and resolves the
+// break of the decision. The payment stays as it is.
+func (tx tx) writeOff(row mysql.PaymentRow, d *staff.Decision) error {
+	s, err := tx.suspended(row, d.OrderNo)
+	if err != nil {
+		return err
+	}
+	post, err := s.WriteOff()
+	if err != nil {
+		return err
+	}
+	if err := tx.post(row.PacketID, row.Provider, post); err != nil {
+		return err
+	}
+	d.Status, d.EndedAt = payout.DecisionCarriedOut, tx.now
+	if err := tx.addEvent(row.ID, payout.Event{Source: "operator", Event: payout.EventWrittenOff, OrderNo: d.OrderNo,
+		Args: map[string]string{"evidence": d.Evidence}}); err != nil {
+		return err
+	}
+	return tx.resolveDecided(*d)
 }
 
 // settleNotMoved fails a payment of which two persons state that its money has not moved, and

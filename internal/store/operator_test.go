@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"hongbao/internal/money"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
@@ -308,4 +309,58 @@ func TestBreakWithoutOrder(t *testing.T) {
 	}
 	_, err = s.DecideBreak(t.Context(), financeWrite(t, s, "none", "h"), 1<<40, payout.DecisionRequest{Kind: payout.DecisionMoved}, render)
 	wantErr(t, err, ErrNotFound)
+}
+
+// TestWrittenOff: two persons take what was paid twice to our own account, once; when it is returned after
+// all, two persons take it back from there. Nothing else has anything to write off.
+func TestWrittenOff(t *testing.T) {
+	t.Parallel()
+	s, c := newStore(t)
+	p := funded(t, s, 1000, 4)
+	claim(t, s, p, 0, "u")
+	id := payoutID(p, 0)
+	fail(t, s, id)
+	decide(t, s, id)
+	first := payout.OrderNo(id, 1)
+	settle(t, s, payout.SourceQuery, first, payout.ObsDeclined)
+	pay(t, s, id)
+	ordinary := aboutOrder(t, s, payout.OrderNo(id, 2))
+	settle(t, s, payout.SourceQuery, first, payout.ObsSucceeded)
+	broken := storetest.Query[int64](t, s, "SELECT id FROM breaks WHERE kind = 'second_success'")
+	suspense := func() money.Fen {
+		b, err := s.Balances(t.Context(), p.ID)
+		must(t, err)
+		return b.ByAccount[payout.AccountSuspense]
+	}
+	refused := func(what string, broken int64) {
+		c.Pass(time.Second)
+		if a := states(t, s, broken, payout.DecisionWrittenOff); a.Status != 409 || !strings.HasPrefix(string(a.Body), "not_retryable") {
+			t.Errorf("%s: %d %s", what, a.Status, a.Body)
+		}
+	}
+	refused("nothing was paid twice under it", ordinary)
+	lost := suspense()
+	confirms(t, s, states(t, s, broken, payout.DecisionWrittenOff))
+	if got := suspense(); lost != -250 || got != 0 || resolution(t, s, broken) != "finance written_off: 确认过" {
+		t.Errorf("%d in suspense, then %d, resolved: %s", lost, got, resolution(t, s, broken))
+	}
+	refused("resolved", broken)
+	settle(t, s, payout.SourceQuery, first, payout.ObsReturned)
+	if got := suspense(); got != 250 || resolution(t, s, broken) != "" {
+		t.Errorf("returned: %d in suspense, resolved: %s", got, resolution(t, s, broken))
+	}
+	c.Pass(time.Second)
+	confirms(t, s, states(t, s, broken, payout.DecisionWrittenOff))
+	b, err := s.Balances(t.Context(), p.ID)
+	must(t, err)
+	if b.ByAccount[payout.AccountSuspense] != 0 || b.ByAccount[payout.AccountHouse] != 0 || b.ByKind[payout.PostRecovered] != 250 {
+		t.Errorf("%+v", b)
+	}
+	if st := statusOf(t, s, id); st != payout.StatusPaid {
+		t.Error(st)
+	}
+	if events := storetest.Query[int](t, s, "SELECT COUNT(*) FROM payment_events WHERE payment_id = ? AND event = 'written_off'",
+		id); events != 2 {
+		t.Errorf("%d events", events)
+	}
 }

@@ -28,7 +28,8 @@ func (w *world) judge(after string) {
 	if parts := f.paid + f.owed + f.remaining + f.refunding + f.refunded; parts != f.total {
 		w.violated("after %s: total %d, but its parts are %d: %+v", after, f.total, parts, f)
 	}
-	if f.owed < 0 || f.remaining < 0 || f.refunding < 0 || f.suspense < 0 {
+	off := b.byKind[payout.PostWrittenOff] - b.byKind[payout.PostRecovered] // what was returned after it was written off is below zero
+	if f.owed < 0 || f.remaining < 0 || f.refunding < 0 || f.suspense+off < 0 {
 		w.violated("after %s: below zero: %+v", after, f)
 	}
 	if f.suspense > 0 && !slices.ContainsFunc(b.breaks, func(x payout.Break) bool { return x.Kind == payout.BreakSecondSuccess }) {
@@ -162,7 +163,7 @@ func (w *world) judgeDecisions(after string) {
 		if r.Kind == payout.KindCharge && d.Kind != payout.DecisionQuery && d.Kind != payout.DecisionMoved && d.Kind != payout.DecisionNotMoved {
 			w.violated("after %s: %s of the charge by %s was executed", after, d.Kind, d.By)
 		}
-		if d.Kind != payout.DecisionQuery {
+		if d.Kind != payout.DecisionQuery && d.Kind != payout.DecisionWrittenOff {
 			withdrawn[r.ID] = d.Status == payout.DecisionWithdrawn || d.Kind == payout.DecisionNotMoved && d.Status == payout.DecisionCarriedOut
 		}
 		if d.ApprovedBy != "" && !d.at.Before(d.ExpiresAt) {

@@ -536,7 +536,7 @@ var (
 		"held: recovery", "pending after a refusal",
 		"noted after: pending", "noted after: needs_recipient", "noted after: no_answer", "noted after: never_received"}
 	rarely = []string{"not_moved carried_out", "overtaken: not_moved", "stated to have moved: p paid", "stated to have moved: c paid", "retried by two after a withdrawn cancel", "left to staff: c", "left to staff: p", "left to staff: r",
-		"held: second_success", "held: charge_returned", "posted charge_returned", "posted refund_kept",
+		"held: second_success", "held: charge_returned", "posted charge_returned", "posted refund_kept", "posted written_off",
 		"refunded by paid_outside", "refunded by returned", "charged late, and not rejected yet",
 		"h paid", "h cancelled", "h paid_outside", "posted honoured", "deferred: low_balance", "deferred: outage", "a decision was overtaken",
 		"MySQL restored again, to before the first loss", "MySQL restored again, not recovered yet",

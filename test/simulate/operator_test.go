@@ -11,16 +11,46 @@ import (
 // order number whose success is not booked; the provider's statement shows its money once it has moved.
 func (b *database) request(r *row, kind payout.DecisionKind) payout.DecisionRequest {
 	c := payout.DecisionRequest{Kind: kind, ApproveFrom: approveFrom}
-	if kind != payout.DecisionMoved {
-		return c
-	}
 	for _, a := range slices.Backward(r.attempts) {
-		if !a.Booked {
+		switch {
+		case kind == payout.DecisionMoved && !a.Booked:
 			c.OrderNo, c.OnStatement = a.OrderNo, b.onStatement(a.OrderNo)
-			break
+			return c
+		case kind == payout.DecisionWrittenOff && a.Booked:
+			of := b.suspended(r, a.OrderNo)
+			if _, err := of.WriteOff(); err == nil {
+				c.OrderNo, c.Suspended = a.OrderNo, of
+				return c
+			}
 		}
 	}
 	return c
+}
+
+// suspended is what the ledger has about the money of an order number in suspense.
+func (b *database) suspended(r *row, no string) *payout.Suspended {
+	s := payout.Suspended{OrderNo: no, Amount: r.Amount,
+		Balance: b.sums.balance[payout.AccountSuspense] + b.honours.balance[payout.AccountSuspense]}
+	for _, t := range b.transfers {
+		if t.OrderNo == no {
+			s.Posted = append(s.Posted, t.Kind)
+		}
+	}
+	if refund := b.rows[r.CancelRefundID()]; refund != nil && r.Kind == payout.KindPayout {
+		s.Refund = refund.Status
+	}
+	return &s
+}
+
+// writeOff executes the write-off of an order number by two persons.
+func (b *database) writeOff(r *row, d *decision, now time.Time) error {
+	post, err := b.suspended(r, d.OrderNo).WriteOff()
+	if err != nil {
+		return err
+	}
+	d.Status, d.EndedAt, d.at, d.status, d.amount = payout.DecisionCarriedOut, now, now, r.Status, r.Amount
+	b.post(post)
+	return nil
 }
 
 // broken reports whether there is a break about an order number, on which staff can state its outcome.
@@ -66,7 +96,7 @@ func (b *database) sendDecidedAt(r *row) time.Time {
 		case d.PaymentID != r.ID || d.at.IsZero():
 		case d.Kind == payout.DecisionNotMoved:
 			stated = true
-		case d.Kind == payout.DecisionQuery || d.Kind == payout.DecisionMoved:
+		case d.Kind == payout.DecisionQuery || d.Kind == payout.DecisionMoved || d.Kind == payout.DecisionWrittenOff:
 		case stated:
 			return d.at
 		default:

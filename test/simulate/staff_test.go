@@ -117,8 +117,11 @@ func (b *database) executeDecision(r *row, d *decision, two bool, now time.Time)
 	p := b.withTakenBack(r)
 	status, blind := p.Status, b.blind(r, now)
 	d.notMoved = p.Failure != nil && p.Failure.Code == payout.FailureNotMoved
-	if d.Kind == payout.DecisionMoved {
+	switch d.Kind {
+	case payout.DecisionMoved:
 		return b.settleMoved(r, p, d, now)
+	case payout.DecisionWrittenOff:
+		return b.writeOff(r, d, now)
 	}
 	if p.NeedsSecondPerson && d.Kind == payout.DecisionRetry {
 		b.world.reached["retried by two after a withdrawn cancel"]++
@@ -296,13 +299,16 @@ func (w *world) staffMember() string { return financeUsers[w.dice.n("person", le
 // staffStep draws a decision about a payment, an approval or a withdrawal, whether or not it is allowed. It
 // returns the step; nil: none.
 func (w *world) staffStep() func() error {
-	var ids, sent []string
+	var ids, sent, off []string
 	var waiting, open []*decision
 	w.look(func() {
 		for _, id := range w.db.ids {
 			r := w.db.rows[id]
 			if len(r.attempts) > 0 && (r.Kind != payout.KindCharge || w.db.broken(r.attempts[0].OrderNo)) {
 				sent = append(sent, id)
+			}
+			if w.db.request(r, payout.DecisionWrittenOff).OrderNo != "" {
+				off = append(off, id)
 			}
 			if r.Kind != payout.KindCharge && (r.Status == payout.StatusFailed || r.Status == payout.StatusReturned || w.db.stuck(id) ||
 				w.db.takenBack(id) || w.hit("another", 5)) {
@@ -325,6 +331,10 @@ func (w *world) staffStep() func() error {
 	if len(open) > 0 && w.dice.n("withdraw", 4) == 3 {
 		id, by := open[w.dice.n("open", len(open))].PaymentID, w.staffMember()
 		return func() error { return w.db.withdrawCancel(id, by) }
+	}
+	if len(off) > 0 && w.dice.n("write off", 2) == 1 {
+		id, by := off[w.dice.n("off", len(off))], w.staffMember()
+		return func() error { return w.db.decide(id, payout.DecisionWrittenOff, by, "letter") }
 	}
 	if len(sent) > 0 && w.dice.n("outcome", 4) == 3 { // also of charges
 		kind := []payout.DecisionKind{payout.DecisionMoved, payout.DecisionNotMoved}[w.dice.n("moved", 2)]

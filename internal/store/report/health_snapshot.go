@@ -300,18 +300,18 @@ func (r *HealthReader) ledger(ctx context.Context, v *observe.HealthSnapshot) er
 		r.posted = rows[0].ID
 	}
 	v.Imbalanced = int64(len(r.off))
-	return r.source.read(ctx).Raw(selectSuspense, string(payout.PostSecondSuccess), int64(money.Saturated), string(payout.PostSecondSuccess),
-		string(payout.PostSecondReturned),
+	return r.source.read(ctx).Raw(selectSuspense, int64(money.Saturated), string(payout.AccountSuspense), string(payout.AccountSuspense),
 		string(payout.BreakSecondSuccess)).Scan(&v.Suspense).Error
 }
 
-// selectSuspense adds up what moved twice under order numbers with an unresolved break, less what
-// was returned. Every such transfer has a break. Money recovered by other means has no transfer:
-// staff resolve the break.
-const selectSuspense = `SELECT LEAST(COALESCE(SUM(IF(t.kind = ?, t.amount, -CAST(t.amount AS DECIMAL(20)))), 0), ?)
+// selectSuspense adds up what order numbers with an unresolved break have in suspense: what moved twice,
+// or was returned after it had been written off. Every such transfer has a break. Money recovered by other
+// means has no transfer: staff resolve the break.
+const selectSuspense = `SELECT LEAST(COALESCE(SUM(ABS(amount)), 0), ?) FROM (
+	SELECT SUM(IF(t.debit = ?, t.amount, -CAST(t.amount AS DECIMAL(20)))) AS amount
 	FROM breaks b FORCE INDEX (breaks_open) STRAIGHT_JOIN transfers t FORCE INDEX (transfers_order) ON t.order_no = b.order_no
-	AND t.kind IN (?, ?)
-	WHERE b.resolved_at IS NULL AND b.kind = ?`
+	AND ? IN (t.debit, t.credit)
+	WHERE b.resolved_at IS NULL AND b.kind = ? GROUP BY b.order_no) numbers`
 
 func (r *HealthReader) addUp(ctx context.Context, packetID string) error {
 	var shares int // 0 without a packet

@@ -9,8 +9,8 @@ import (
 )
 
 // TestHealthSuspense: money that moved twice is reported by every process, whatever was posted
-// since, until it was returned or its break is resolved: money returned by other means is never
-// posted.
+// since, until it was returned or written off, or its break is resolved: money returned by other
+// means is never posted. A return after the write-off counts, too.
 func TestHealthSuspense(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
@@ -41,6 +41,12 @@ func TestHealthSuspense(t *testing.T) {
 	}
 	reported(200)
 	settle(t, s, payout.SourceQuery, first, payout.ObsReturned)
+	reported(100)
+	tamper(t, s.db.SQL, `INSERT INTO transfers (packet_id, kind, debit, credit, amount, order_no, reference, created_at)
+		SELECT packet_id, 'written_off', 'house', 'suspense', amount, order_no, CONCAT(order_no, ':written_off'), NOW(3)
+		FROM transfers WHERE kind = 'second_success' AND order_no = '`+second+`'`)
+	reported(0)
+	settle(t, s, payout.SourceQuery, second, payout.ObsReturned)
 	reported(100)
 	w := by(t, s, staff.Write{Owner: "f", Role: "finance", Route: "r", BodyHash: "h", Key: "k",
 		Reason: "the recipient has paid it back by bank"})
