@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"hongbao/internal/money"
 	"hongbao/internal/packet"
 	"hongbao/internal/store/mysql"
@@ -14,6 +16,9 @@ import (
 
 // idsOfLane selects packets of a lane by the first two characters of their ids.
 const idsOfLane = "SUBSTRING(id, 1, 2) IN ?"
+
+// restoredAtOnce is the number of packets whose claims are read at once.
+const restoredAtOnce = 8
 
 // PoolsOfLane lists packets of a lane in one stored status that have a pool, oldest first, after a
 // place (creation time and id). Claimed sums are filled in. Errors: ErrUnavailable.
@@ -25,12 +30,15 @@ func (s *Store) PoolsOfLane(ctx context.Context, lane, lanes int, status packet.
 		return nil, err
 	}
 	out := make([]packet.RebuildInput, len(rows))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(restoredAtOnce)
 	for i, r := range rows {
-		if out[i], err = s.restored(ctx, r); err != nil {
-			return nil, err
-		}
+		group.Go(func() (err error) {
+			out[i], err = s.restored(ctx, r)
+			return err
+		})
 	}
-	return out, nil
+	return out, group.Wait()
 }
 
 func (s *Store) laneRows(ctx context.Context, columns string, lane, lanes int, status packet.Status, after packet.Cursor,
