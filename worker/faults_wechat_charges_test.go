@@ -92,12 +92,12 @@ func TestWechatCharges(t *testing.T) {
 	}
 }
 
-// charged creates a packet that its sender pays in WeChat.
+// charged creates a packet that its sender, whom the app knows by another name, pays in WeChat.
 func (r *wechatRig) charged(t *testing.T, sender string, within int64) packet.Packet {
 	t.Helper()
 	id := packet.NewID([]byte("salt"), sender)
 	payer := must(json.Marshal(packet.Payer{Payer: map[string]string{"openid": sender}}))(t)
-	return r.create(t, spec{id: id, sender: sender, total: 1000, least: r.pay.Limits().MinPayout, count: 1, charges: "wechat",
+	return r.create(t, spec{id: id, sender: "user of " + sender, total: 1000, least: r.pay.Limits().MinPayout, count: 1, charges: "wechat",
 		payouts: "wechat", method: wechat.MethodJSAPI, within: within, payer: must(packet.Seal(r.seedKey, id, payer))(t)})
 }
 

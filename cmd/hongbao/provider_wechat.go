@@ -28,6 +28,7 @@ type wechatMembers struct {
 	Style                string              `json:"style"`
 	MaxPayout            money.Fen           `json:"max_payout"`
 	RefuseCoupons        bool                `json:"refuse_coupons"`
+	RefundAccount        string              `json:"refund_account"`
 	Description          string              `json:"description"`
 	Remark               string              `json:"remark"`
 	NotifyBase           string              `json:"notify_base"`
@@ -57,8 +58,8 @@ func openWechat(e providerEntry) (adapter, error) {
 	a, err := wechat.New(wechat.Config{Name: e.Name, BaseURL: e.URL, MerchantID: m.MerchantID, AppIDs: m.AppIDs, PayoutAppID: m.PayoutAppID,
 		APIv3Key: key.Reveal(), MerchantKey: own.Reveal(), MerchantSerial: m.MerchantSerial, PublicKeyID: m.PublicKeyID,
 		PublicKey: theirs.Reveal(), PlatformCertificates: m.PlatformCertificates, Scene: m.Scene, Perception: m.Perception,
-		ReportInfos: m.ReportInfos, Style: m.Style, MaxPayout: m.MaxPayout, RefuseCoupons: m.RefuseCoupons, Description: m.Description,
-		Remark: m.Remark, NotifyBase: m.NotifyBase, Timeout: e.timeout})
+		ReportInfos: m.ReportInfos, Style: m.Style, MaxPayout: m.MaxPayout, RefuseCoupons: m.RefuseCoupons,
+		RefundAccount: m.RefundAccount, Description: m.Description, Remark: m.Remark, NotifyBase: m.NotifyBase, Timeout: e.timeout})
 	if err != nil { // not a nil *Adapter in an interface
 		return nil, fmt.Errorf("member: %w", err)
 	}

@@ -58,14 +58,15 @@ func (tx tx) loadOrder(orderNo string) (row mysql.PaymentRow, attempts []payout.
 }
 
 // onStatement reports whether a line of the provider's statement shows that the money of an order
-// number has moved as its request says, and no line that it was returned.
+// number has moved as its request says, and no line that it was returned. Not every statement names
+// the account.
 func (tx tx) onStatement(row mysql.PaymentRow, attempts []payout.Attempt, orderNo string) (bool, error) {
 	at := slices.IndexFunc(attempts, func(a payout.Attempt) bool { return a.OrderNo == orderNo })
 	if at < 0 {
 		return false, nil
 	}
 	var sum struct{ Moved, Returned int64 }
-	err := tx.Raw(`SELECT COALESCE(SUM(op = ? AND account = ? AND amount = ?), 0) AS moved, COALESCE(SUM(op = ?), 0) AS returned
+	err := tx.Raw(`SELECT COALESCE(SUM(op = ? AND account IN ('', ?) AND amount = ?), 0) AS moved, COALESCE(SUM(op = ?), 0) AS returned
 		FROM statement_lines FORCE INDEX (statement_lines_order) WHERE provider = ? AND order_no = ?`,
 		string(attempts[at].Op), attempts[at].Account, row.Amount, string(payout.OpReturn), row.Provider, orderNo).Scan(&sum).Error
 	return sum.Moved > 0 && sum.Returned == 0, err

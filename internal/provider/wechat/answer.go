@@ -128,12 +128,8 @@ type chargeAnswer struct {
 	MerchantID    string `json:"mchid"`
 	OutTradeNo    string `json:"out_trade_no"`
 	TransactionID string `json:"transaction_id"`
-	TradeType     string `json:"trade_type"`
 	TradeState    string `json:"trade_state"`
-	Payer         struct {
-		OpenID string `json:"openid"`
-	} `json:"payer"`
-	Amount struct {
+	Amount        struct {
 		Total      money.Fen  `json:"total"`
 		PayerTotal *money.Fen `json:"payer_total"` // without coupons
 		Currency   string     `json:"currency"`
@@ -153,7 +149,8 @@ var chargeStates = map[string]payout.ObservationKind{
 }
 
 // observeCharge reads the answer to the query of a charge. The total counts, never what the sender
-// paid of it after coupons.
+// paid of it after coupons. Who paid is not compared: the sender has another name at the app, and only
+// the user whom a JSAPI order names can pay it.
 func (a *Adapter) observeCharge(o *payout.Observation, body []byte) {
 	var v chargeAnswer
 	if json.Unmarshal(body, &v) != nil || v.OutTradeNo == "" || v.MerchantID == "" {
@@ -172,9 +169,6 @@ func (a *Adapter) observeCharge(o *payout.Observation, body []byte) {
 		return
 	}
 	o.Kind, o.Amount, o.ProviderRef = kind, v.Amount.Total, v.TransactionID
-	if v.TradeType == "JSAPI" { // the other methods name no payer beforehand
-		o.Account = v.Payer.OpenID
-	}
 	switch of := v.Amount.PayerTotal; {
 	case kind == payout.ObsDeclined:
 		o.Code, o.Message = codeChargeClosed, v.TradeState

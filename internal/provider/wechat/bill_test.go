@@ -44,8 +44,8 @@ func TestStatement(t *testing.T) {
 			}
 		}
 		for no, want := range map[string]payout.StatementLine{
-			charge.OrderNo: {Op: payout.OpCharge, Amount: 8800, Account: payer},
-			refund.OrderNo: {Op: payout.OpRefund, Amount: 3301, Account: payer},
+			charge.OrderNo: {Op: payout.OpCharge, Amount: 8800},
+			refund.OrderNo: {Op: payout.OpRefund, Amount: 3301},
 			paid.OrderNo:   {Op: payout.OpTransfer, Amount: 8800, Account: payer},
 		} {
 			if l := got[no]; l.Op != want.Op || l.Amount != want.Amount || l.Account != want.Account || l.Ref == "" {
@@ -63,7 +63,7 @@ func TestStatement(t *testing.T) {
 func TestRefundLessItsFee(t *testing.T) {
 	t.Parallel()
 	good := flowHead + flowRow + flowTail + "`1.0,`0.0,`0.00,`1.0,`0.02\r\n"
-	requested := map[string]refundRow{"50000305742018020103387128253": {"r1", "u", 3}}
+	requested := map[string]refundRow{"50000305742018020103387128253": {"r1", 3}}
 	lines, err := readFlows([]byte(good), "2018-02-01", requested)
 	if err != nil || len(lines) != 2 || lines[0].Op != payout.OpRefund || lines[0].Amount != 3 || lines[0].OrderNo != "r1" ||
 		lines[1].Op != payout.OpFeeReturned || lines[1].Amount != 1 || lines[1].Ref != lines[0].Ref+unsettledSuffix {

@@ -18,7 +18,7 @@ import (
 // pay.weixin.qq.com/doc/v2/merchant/4011939779 (fund flow).
 const (
 	colTime, colTransaction, colOutTradeNo    = "交易时间", "微信订单号", "商户订单号"
-	colOpenID, colType, colState              = "用户标识", "交易类型", "交易状态"
+	colState                                  = "交易状态"
 	colCurrency, colTotal, colSettled         = "货币种类", "订单金额", "应结订单金额"
 	colRefundID, colOutRefundNo, colRequested = "微信退款单号", "商户退款单号", "申请退款金额"
 
@@ -109,8 +109,8 @@ func moment(text string, day payout.Day) (time.Time, error) {
 // refundRow is what the trade bill says about a refund. Its state is that of the moment of acceptance:
 // that money moved is in the fund flow alone.
 type refundRow struct {
-	outRefundNo, openID string
-	requested           money.Fen // what the sender receives; the fund flow may have less
+	outRefundNo string
+	requested   money.Fen // what the sender receives; the fund flow may have less
 }
 
 // unsettledSuffix follows the reference of a line in that of the line for what was not settled of it.
@@ -158,22 +158,18 @@ func readTrades(file []byte, day payout.Day, refunds map[string]refundRow) ([]bi
 	}
 	var lines []billLine
 	for _, row := range rows {
-		openID := ""
-		if row[colType] == "JSAPI" { // the other methods name no payer beforehand
-			openID = row[colOpenID]
-		}
 		if id := row[colRefundID]; row[colState] == "REFUND" {
 			requested, err := sum(row[colRequested])
 			if err != nil {
 				return nil, err
 			}
-			refunds[id] = refundRow{row[colOutRefundNo], openID, requested}
+			refunds[id] = refundRow{row[colOutRefundNo], requested}
 			continue
 		}
 		if row[colState] != "SUCCESS" || row[colCurrency] != currency {
 			return nil, fmt.Errorf("%w: state %q, currency %q", errBill, row[colState], row[colCurrency])
 		}
-		l := payout.StatementLine{Ref: row[colTransaction], Op: payout.OpCharge, OrderNo: row[colOutTradeNo], Account: openID}
+		l := payout.StatementLine{Ref: row[colTransaction], Op: payout.OpCharge, OrderNo: row[colOutTradeNo]}
 		if l.At, err = moment(row[colTime], day); err != nil {
 			return nil, err
 		}
@@ -252,7 +248,7 @@ func flowLines(row map[string]string, l payout.StatementLine, out bool, refunds 
 			return one(op, l.OrderNo, "")
 		}
 		moved := l.Amount
-		l.Account, l.Amount = r.openID, max(moved, r.requested)
+		l.Amount = max(moved, r.requested)
 		lines := one(op, r.outRefundNo, "")
 		if moved < r.requested {
 			lines = append(lines, unsettled(l, either(payout.OpFeeReturned, payout.OpFee), r.requested-moved))

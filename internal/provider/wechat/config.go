@@ -46,6 +46,8 @@ const (
 	maxInfoContent = 32
 	maxRemark      = 32
 	idlePerHost    = 128
+
+	refundAvailable = "AVAILABLE" // fund of refunds
 )
 
 // ErrConfig is wrapped by errors about settings. They name the member, never a secret.
@@ -92,8 +94,11 @@ type Config struct {
 	MaxPayout money.Fen `json:"max_payout"`
 	// RefuseCoupons refunds charges in full of which a coupon paid a part. Default: the total counts.
 	RefuseCoupons bool `json:"refuse_coupons"`
-	// Description is what the sender reads for a charge, Remark what the recipient reads for a payout
-	// without a remark. Default "红包".
+	// RefundAccount is the fund from which refunds are paid: "" for what is not settled yet, AVAILABLE
+	// for the available balance.
+	RefundAccount string `json:"refund_account"`
+	// Description is what the sender reads for a charge and its refunds, Remark what the recipient reads
+	// for a payout. Default "红包". No text of an app's user is sent: the provider could refuse it.
 	Description string `json:"description"`
 	Remark      string `json:"remark"`
 	// NotifyBase is scheme and host (and a path prefix) under which WeChat Pay reaches the API.
@@ -188,6 +193,9 @@ func (c Config) checkScene() error {
 		if !within(info.Type, maxInfoType) || !within(info.Content, maxInfoContent) {
 			return bad("report_infos", "has info_type of 1 to 15 and info_content of 1 to 32 characters")
 		}
+	}
+	if c.RefundAccount != "" && c.RefundAccount != refundAvailable {
+		return bad("refund_account", "is empty or "+refundAvailable)
 	}
 	if !within(c.Remark, maxRemark) {
 		return bad("remark", "is at most 32 characters")

@@ -25,15 +25,16 @@ func TestConfig(t *testing.T) {
 		"merchant_key": func(c *Config) {
 			c.MerchantKey = "-----BEGIN PRIVATE KEY-----\nsecretsecret\n-----END PRIVATE KEY-----"
 		},
-		"public_key_id": func(c *Config) { c.PublicKeyID = "5F42AD7C0A1B2C3D" },
-		"public_key":    func(c *Config) { c.PublicKey = "secretsecret" },
-		"notify_base":   func(c *Config) { c.NotifyBase = "https://example.com/?a=b" },
-		"timeout":       func(c *Config) { c.Timeout = -time.Second },
-		"max_payout":    func(c *Config) { c.MaxPayout = -1 },
-		"style":         func(c *Config) { c.Style = "RED" },
-		"scene":         func(c *Config) { c.Scene = strings.Repeat("1", 37) },
-		"report_infos":  func(c *Config) { c.ReportInfos = nil },
-		"remark":        func(c *Config) { c.Remark = strings.Repeat("红", 33) },
+		"public_key_id":  func(c *Config) { c.PublicKeyID = "5F42AD7C0A1B2C3D" },
+		"public_key":     func(c *Config) { c.PublicKey = "secretsecret" },
+		"notify_base":    func(c *Config) { c.NotifyBase = "https://example.com/?a=b" },
+		"timeout":        func(c *Config) { c.Timeout = -time.Second },
+		"max_payout":     func(c *Config) { c.MaxPayout = -1 },
+		"style":          func(c *Config) { c.Style = "RED" },
+		"scene":          func(c *Config) { c.Scene = strings.Repeat("1", 37) },
+		"report_infos":   func(c *Config) { c.ReportInfos = nil },
+		"refund_account": func(c *Config) { c.RefundAccount = "MINE" },
+		"remark":         func(c *Config) { c.Remark = strings.Repeat("红", 33) },
 	} {
 		cfg := r.cfg
 		change(&cfg)

@@ -120,11 +120,12 @@ type refundAmount struct {
 
 // refundBody is the body of a refund.
 type refundBody struct {
-	OutTradeNo  string       `json:"out_trade_no"`
-	OutRefundNo string       `json:"out_refund_no"`
-	Reason      string       `json:"reason,omitempty"`
-	NotifyURL   string       `json:"notify_url"`
-	Amount      refundAmount `json:"amount"`
+	OutTradeNo   string       `json:"out_trade_no"`
+	OutRefundNo  string       `json:"out_refund_no"`
+	Reason       string       `json:"reason,omitempty"`
+	FundsAccount string       `json:"funds_account,omitempty"`
+	NotifyURL    string       `json:"notify_url"`
+	Amount       refundAmount `json:"amount"`
 }
 
 type recvStyle struct {
@@ -209,8 +210,8 @@ func (a *Adapter) refund(in payout.Instruction) (path string, body any, err erro
 	if in.ChargeOrderNo == "" || in.ChargeTotal < in.Amount {
 		return "", nil, errors.New("the order number or the total of the charge is missing")
 	}
-	return pathRefunds, refundBody{OutTradeNo: in.ChargeOrderNo, OutRefundNo: in.OrderNo, Reason: clipBytes(in.Remark, maxReason),
-		NotifyURL: a.cfg.notifyURL(), Amount: refundAmount{Refund: in.Amount, Total: in.ChargeTotal, Currency: currency}}, nil
+	return pathRefunds, refundBody{OutTradeNo: in.ChargeOrderNo, OutRefundNo: in.OrderNo, Reason: clipBytes(a.cfg.Description, maxReason),
+		FundsAccount: a.cfg.RefundAccount, NotifyURL: a.cfg.notifyURL(), Amount: refundAmount{Refund: in.Amount, Total: in.ChargeTotal, Currency: currency}}, nil
 }
 
 // transfer pays a recipient: with a tap, or at once under an authorisation.
@@ -221,11 +222,7 @@ func (a *Adapter) transfer(in payout.Instruction) (path, serial string, body any
 	if in.Account == "" {
 		return "", "", nil, errors.New("the recipient's openid is missing")
 	}
-	remark := clipRunes(in.Remark, maxRemark)
-	if remark == "" {
-		remark = a.cfg.Remark
-	}
-	b := transferBody{AppID: a.cfg.PayoutAppID, OutBillNo: in.OrderNo, Scene: a.cfg.Scene, Amount: in.Amount, Remark: remark,
+	b := transferBody{AppID: a.cfg.PayoutAppID, OutBillNo: in.OrderNo, Scene: a.cfg.Scene, Amount: in.Amount, Remark: a.cfg.Remark,
 		NotifyURL: a.cfg.notifyURL(), Perception: a.cfg.Perception, ReportInfos: a.cfg.ReportInfos}
 	if in.RecipientName != "" && in.Amount >= nameMin {
 		ctx, cancel := context.WithTimeout(a.ctx, a.cfg.Timeout) // certificates may have to be downloaded

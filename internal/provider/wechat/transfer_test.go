@@ -133,6 +133,32 @@ func TestName(t *testing.T) {
 	}
 }
 
+// TestTextsAtWeChat: recipient and sender read the texts of the settings; refunds come from the fund of the
+// settings.
+func TestTextsAtWeChat(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil, nil)
+	a := r.adapter(t, func(c *Config) {
+		c.Remark, c.Description, c.RefundAccount = "开工红包", "公司红包", "AVAILABLE"
+	})
+	for _, c := range []struct {
+		in   payout.Instruction
+		want []string
+	}{
+		{paidOut(payer), []string{`"transfer_remark":"开工红包"`}},
+		{payout.Instruction{Op: payout.OpRefund, Account: payer, Amount: 1, ChargeOrderNo: "c1", ChargeTotal: 2, Remark: "x"},
+			[]string{`"reason":"公司红包"`, `"funds_account":"AVAILABLE"`}},
+	} {
+		c.in.OrderNo, c.in.Currency = "p1", currency
+		raw, err := a.EncodeRequest(c.in)
+		for _, part := range c.want {
+			if err != nil || !strings.Contains(string(raw), part) {
+				t.Errorf("%s: %s, %v", c.in.Op, raw, err)
+			}
+		}
+	}
+}
+
 // TestStoredRequest: what cannot be read is not sent.
 func TestStoredRequest(t *testing.T) {
 	t.Parallel()
