@@ -92,7 +92,7 @@ func TestWechatCharges(t *testing.T) {
 	}
 }
 
-// charged creates a packet that its sender, whom the app knows by another name, pays in WeChat.
+// charged creates a packet that its sender, who has another name at the app, pays in WeChat.
 func (r *wechatRig) charged(t *testing.T, sender string, within int64) packet.Packet {
 	t.Helper()
 	id := packet.NewID([]byte("salt"), sender)

@@ -150,7 +150,7 @@ var chargeStates = map[string]payout.ObservationKind{
 
 // observeCharge reads the answer to the query of a charge. The total counts, never what the sender
 // paid of it after coupons. Who paid is not compared: the sender has another name at the app, and only
-// the user whom a JSAPI order names can pay it.
+// the user named by a JSAPI order can pay it.
 func (a *Adapter) observeCharge(o *payout.Observation, body []byte) {
 	var v chargeAnswer
 	if json.Unmarshal(body, &v) != nil || v.OutTradeNo == "" || v.MerchantID == "" {

@@ -211,7 +211,8 @@ func (a *Adapter) refund(in payout.Instruction) (path string, body any, err erro
 		return "", nil, errors.New("the order number or the total of the charge is missing")
 	}
 	return pathRefunds, refundBody{OutTradeNo: in.ChargeOrderNo, OutRefundNo: in.OrderNo, Reason: clipBytes(a.cfg.Description, maxReason),
-		FundsAccount: a.cfg.RefundAccount, NotifyURL: a.cfg.notifyURL(), Amount: refundAmount{Refund: in.Amount, Total: in.ChargeTotal, Currency: currency}}, nil
+		FundsAccount: a.cfg.RefundAccount, NotifyURL: a.cfg.notifyURL(),
+		Amount: refundAmount{Refund: in.Amount, Total: in.ChargeTotal, Currency: currency}}, nil
 }
 
 // transfer pays a recipient: with a tap, or at once under an authorisation.
