@@ -17,23 +17,23 @@ var ErrRefundFirst = fmt.Errorf("the refund of the cancelled payout is not decid
 
 // Suspended is what the ledger has about the money of an order number in suspense.
 type Suspended struct {
-	OrderNo string
-	Amount  money.Fen      // of its payment
-	Posted  []TransferKind // under the order number
-	Balance money.Fen      // of suspense in its packet; negative: lost
-	Refund  Status         // of the refund of a cancelled payout; "": there is none
+	OrderNo   string
+	Amount    money.Fen      // of its payment
+	Transfers []TransferKind // of the order number
+	Balance   money.Fen      // of suspense in its packet; negative: lost
+	Refund    Status         // of the refund of a cancelled payout; "": there is none
 }
 
-// WriteOff returns the transfer that takes the money to our own account: as a loss, or, when it was
-// returned after that, back from it. Errors: ErrNotInSuspense, ErrRefundFirst.
+// WriteOff returns the transfer between suspense and our own account: the loss of money that moved twice,
+// or the gain when it was returned after it had been written off. Errors: ErrNotInSuspense, ErrRefundFirst.
 func (s Suspended) WriteOff() (Transfer, error) {
-	posted := func(k TransferKind) bool { return slices.Contains(s.Posted, k) }
-	switch off := posted(PostWrittenOff); {
+	has := func(k TransferKind) bool { return slices.Contains(s.Transfers, k) }
+	switch off := has(PostWrittenOff); {
 	case s.Refund != "" && !s.Refund.Final():
 		return Transfer{}, fmt.Errorf("order %s: %w", s.OrderNo, ErrRefundFirst)
-	case posted(PostSecondSuccess) && !off && s.Balance <= -s.Amount:
+	case has(PostSecondSuccess) && !off && s.Balance <= -s.Amount:
 		return NewTransfer(PostWrittenOff, s.OrderNo, s.Amount), nil
-	case off && !posted(PostRecovered) && s.Balance >= s.Amount:
+	case off && !has(PostRecovered) && s.Balance >= s.Amount:
 		return NewTransfer(PostRecovered, s.OrderNo, s.Amount), nil
 	}
 	return Transfer{}, fmt.Errorf("order %s: %w", s.OrderNo, ErrNotInSuspense)

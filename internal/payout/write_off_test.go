@@ -11,11 +11,11 @@ import (
 func TestWriteOff(t *testing.T) {
 	second, off, back := PostSecondSuccess, PostWrittenOff, PostRecovered
 	for name, c := range map[string]struct {
-		posted  []TransferKind
-		balance int64
-		refund  Status
-		kind    TransferKind
-		err     error
+		transfers []TransferKind
+		balance   int64
+		refund    Status
+		kind      TransferKind
+		err       error
 	}{
 		"paid twice":                      {[]TransferKind{second}, -7, "", off, nil},
 		"with another number":             {[]TransferKind{second}, -9, StatusPaid, off, nil},
@@ -29,7 +29,7 @@ func TestWriteOff(t *testing.T) {
 		"written off, returned":           {[]TransferKind{second, off, PostSecondReturned}, 7, "", back, nil},
 		"written off, returned, recorded": {[]TransferKind{second, off, PostSecondReturned, back}, 7, "", "", ErrNotInSuspense},
 	} {
-		s := Suspended{OrderNo: "n", Amount: 7, Posted: c.posted, Balance: money.Fen(c.balance), Refund: c.refund}
+		s := Suspended{OrderNo: "n", Amount: 7, Transfers: c.transfers, Balance: money.Fen(c.balance), Refund: c.refund}
 		got, err := s.WriteOff()
 		if got.Kind != c.kind || !errors.Is(err, c.err) || err != nil && !errors.Is(err, ErrNotRetryable) {
 			t.Errorf("%s: %+v, %v", name, got, err)

@@ -123,7 +123,7 @@ func (tx tx) settleMoved(row mysql.PaymentRow, p *payout.Payment, attempts []pay
 // suspended reads what the ledger has about the money of an order number in suspense.
 func (tx tx) suspended(row mysql.PaymentRow, orderNo string) (*payout.Suspended, error) {
 	s := payout.Suspended{OrderNo: orderNo, Amount: row.Payment().Amount}
-	if err := tx.Model(&mysql.TransferRow{}).Where("order_no = ?", orderNo).Pluck("kind", &s.Posted).Error; err != nil {
+	if err := tx.Model(&mysql.TransferRow{}).Where("order_no = ?", orderNo).Pluck("kind", &s.Transfers).Error; err != nil {
 		return nil, err
 	}
 	balances, err := mysql.Balances(tx.DB, row.PacketID)

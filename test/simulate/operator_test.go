@@ -33,7 +33,7 @@ func (b *database) suspended(r *row, no string) *payout.Suspended {
 		Balance: b.sums.balance[payout.AccountSuspense] + b.honours.balance[payout.AccountSuspense]}
 	for _, t := range b.transfers {
 		if t.OrderNo == no {
-			s.Posted = append(s.Posted, t.Kind)
+			s.Transfers = append(s.Transfers, t.Kind)
 		}
 	}
 	if refund := b.rows[r.CancelRefundID()]; refund != nil && r.Kind == payout.KindPayout {

@@ -90,7 +90,8 @@ func caseStatement(p *probe) {
 			p.errorf("%s %s is listed %d times", o.Op, o.OrderNo, len(l))
 			continue
 		}
-		if l[0].Op != o.Op || l[0].Account != account && !(o.Op != payout.OpTransfer && l[0].Account == "") ||
+		unnamed := l[0].Account == "" && o.Op != payout.OpTransfer // who paid may have another name at the provider
+		if l[0].Op != o.Op || l[0].Account != account && !unnamed ||
 			l[0].Amount != amounts[o.OrderNo] || l[0].At.Before(began.Add(-time.Second)) ||
 			l[0].At.After(time.Now().Add(time.Second)) {
 			p.errorf("%s of %d to %s is listed as %+v", o.Op, amounts[o.OrderNo], account, l[0])
