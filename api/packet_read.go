@@ -168,8 +168,31 @@ func (s *Server) closePacket(_ context.Context, in *closePacketIn) (*wire.Packet
 	return &body, err
 }
 
-// recall ends a packet and returns it; an ended packet does not change.
+// recall ends a packet and returns it; an ended packet does not change. A packet that is about to open, because
+// its sender has just paid, is recalled once it is open, at most FundingWait later: what is answered has an effect.
 func (r *request) recall(id string, snap snapshot) (snapshot, error) {
+	deadline := time.Now().Add(r.server.cfg.FundingWait)
+	for pause := firstLook; ; pause = min(2*pause, lastLook) {
+		after, err := r.tryRecall(id, snap)
+		left := time.Until(deadline)
+		switch {
+		case !errors.Is(err, packet.ErrMoved):
+			return after, err
+		case left <= 0:
+			return snap, notOpenYet(snap.OpensAt, rest.ShortPause)
+		}
+		if sleep(r.Ctx, min(pause, left)); r.Ctx.Err() != nil {
+			return snap, rest.Unavailable(r.Ctx.Err())
+		}
+		if snap, err = r.server.find(r.Ctx, id); err != nil {
+			return snap, err
+		}
+	}
+}
+
+// tryRecall recalls a packet, or withdraws its charge while the sender has to pay. Errors: packet.ErrMoved when
+// the charge is paid and the packet is not open yet, refusals.
+func (r *request) tryRecall(id string, snap snapshot) (snapshot, error) {
 	_, err := r.server.cfg.Pool.Recall(r.Ctx, id)
 	switch {
 	case snap.PayWithin > 0 && (errors.Is(err, packet.ErrNotOpenYet) ||
@@ -186,7 +209,7 @@ func (r *request) recall(id string, snap snapshot) (snapshot, error) {
 }
 
 // withdraw closes the unpaid charge of a packet at its provider. Unpaid, the packet is rejected; paid before
-// the close, it is refunded in full. A packet that MySQL does not have yet is not open yet.
+// the close, it is refunded in full. A packet that MySQL does not have yet is not open yet. Errors: as tryRecall.
 func (r *request) withdraw(id string, snap snapshot) (snapshot, error) {
 	ctx, cancel := context.WithTimeout(r.Ctx, rest.ReadTimeout)
 	defer cancel()

@@ -58,7 +58,10 @@ func (p Payment) closeCode() string {
 func (p Payment) Withdrawn() bool { return p.closing() && p.closeCode() == FailureFundingCancelled }
 
 // refuseCoupon withdraws a charge that is paid, and may not be used.
-func (p *Payment) refuseCoupon(now time.Time) {
+func (p *Payment) refuseCoupon(now time.Time) { p.withdraw(now) }
+
+// withdraw records a close before the deadline, also once that has passed.
+func (p *Payment) withdraw(now time.Time) {
 	if last := p.PayUntil.Add(-time.Microsecond); now.After(last) {
 		now = last
 	}
@@ -94,7 +97,7 @@ func (p Payment) mayPay(now time.Time) bool {
 // withdrawn.
 func UnsentOver(p Payment, now time.Time) bool { return !p.mayPay(now) }
 
-// RequestClose records that a charge is to be closed at the provider: at its deadline, or withdrawn before.
+// RequestClose records that a charge is to be closed at the provider, at its deadline.
 // a is its attempt; nil: unsent, it ends by ExpireUnsent. false: it is not open, or it is being closed
 // already.
 func RequestClose(p *Payment, a *Attempt, now time.Time) bool {
@@ -105,6 +108,19 @@ func RequestClose(p *Payment, a *Attempt, now time.Time) bool {
 	if a != nil {
 		a.Next, a.NextAt = ActionQuery, now
 	}
+	return true
+}
+
+// RequestWithdrawal records that the sender or the app wants a charge closed: if it is paid before the close, its
+// packet does not open. That counts after its deadline too. a is as in RequestClose. false: the charge is not open, or
+// it was withdrawn already.
+func RequestWithdrawal(p *Payment, a *Attempt, now time.Time) bool {
+	if p.PayUntil.IsZero() || !p.Status.Open() || p.Withdrawn() {
+		return false
+	}
+	RequestClose(p, a, now) // no change if the deadline did it
+	p.withdraw(now)
+	p.UpdatedAt = now
 	return true
 }
 

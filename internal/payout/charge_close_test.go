@@ -198,3 +198,24 @@ func (l *adversary) mustSettle(t *rapid.T, o Observation) {
 		t.Fatal(err)
 	}
 }
+
+// TestWithdrawnAtAnyTime: whenever the sender closes an open charge, its packet does not open.
+func TestWithdrawnAtAnyTime(t *testing.T) {
+	for _, late := range []time.Duration{time.Minute, time.Hour} {
+		for _, closed := range []bool{false, true} {
+			s := unpaid(t).sends("").acts(SourceSend, 2*time.Hour).after(late)
+			if closed {
+				RequestClose(&s.p, s.attempt(1), s.now)
+				RecordClose(&s.p, s.attempt(1), true, s.now)
+				s.after(time.Second)
+			}
+			RequestWithdrawal(&s.p, s.attempt(1), s.now)
+			if RequestWithdrawal(&s.p, s.attempt(1), s.now) || !s.p.Withdrawn() || !closed && s.step().Do != ActionClose {
+				t.Errorf("after %v, closed %t: %+v", late, closed, s.p)
+			}
+			if s.queries(1, ObsSucceeded).is(StatusPaid).broke(); !s.p.Withdrawn() || RequestWithdrawal(&s.p, s.attempt(1), s.now) {
+				t.Errorf("after %v, closed %t, paid: %+v", late, closed, s.p)
+			}
+		}
+	}
+}

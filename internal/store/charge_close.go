@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"hongbao/internal/failpoint"
 	"hongbao/internal/payout"
@@ -13,39 +12,45 @@ import (
 // errWithdrawn means that a charge was withdrawn before it was paid: its packet does not open.
 var errWithdrawn = fmt.Errorf("the charge was withdrawn: %w", ErrMoved)
 
-// WithdrawCharge records that the charge of a packet is to be closed at the provider before its sender pays,
-// and wakes its run. A repeat, and a charge that has ended, change nothing. Errors: ErrNotFound while the
-// packet is not recorded, ErrUnavailable.
+// WithdrawCharge records that the charge of a packet is to be closed at the provider before its sender pays, and wakes
+// its run: the packet does not open. A repeat, and a charge that failed or was returned, change nothing. Errors:
+// ErrNotFound while the packet is not recorded, ErrMoved when the charge is paid and its packet opens, ErrUnavailable.
 func (s *Store) WithdrawCharge(ctx context.Context, packetID string) error {
-	_, err := s.requestClose(ctx, payout.ID(payout.KindCharge, packetID, 0), func(payout.Payment, time.Time) bool { return true })
-	return err
+	id := payout.ID(payout.KindCharge, packetID, 0)
+	return s.inClosingTx(ctx, id, func(tx tx, row mysql.PaymentRow, attempts []payout.Attempt) error {
+		p, last := row.Payment(), lastAttempt(attempts)
+		switch {
+		case p.Status == payout.StatusPaid && !p.Withdrawn():
+			return fmt.Errorf("packet %s: its charge is paid: %w", packetID, ErrMoved)
+		case !payout.RequestWithdrawal(&p, last, tx.now):
+			return nil
+		}
+		if err := tx.putClose(row, p, last); err != nil {
+			return err
+		}
+		return tx.putOutbox(id, outboxClose)
+	})
 }
 
 // BeginClose records that a charge is to be closed at the provider, once its deadline has passed. due: the
 // provider has to be called, about a charge or about another order that is to be closed. Errors: ErrNotFound, ErrUnavailable.
 func (s *Store) BeginClose(ctx context.Context, id string) (st payout.State, due bool, err error) {
-	st, err = s.requestClose(ctx, id, func(p payout.Payment, now time.Time) bool { return !now.Before(p.PayUntil) })
-	return st, err == nil && st.Step.Do == payout.ActionClose && st.Wait() <= 0, err
-}
-
-func (s *Store) requestClose(ctx context.Context, id string, may func(payout.Payment, time.Time) bool) (payout.State, error) {
-	var out payout.State
-	err := s.inPaymentTx(ctx, id, failpoint.ChargeClosing, func(tx tx, row mysql.PaymentRow, attempts []payout.Attempt) error {
+	err = s.inClosingTx(ctx, id, func(tx tx, row mysql.PaymentRow, attempts []payout.Attempt) error {
 		p, last := row.Payment(), lastAttempt(attempts)
-		if may(p, tx.now) && payout.RequestClose(&p, last, tx.now) {
+		if !tx.now.Before(p.PayUntil) && payout.RequestClose(&p, last, tx.now) {
 			if err := tx.putClose(row, p, last); err != nil {
 				return err
 			}
-			if p.Withdrawn() { // at the deadline the run does it by itself
-				if err := tx.putOutbox(id, outboxClose); err != nil {
-					return err
-				}
-			}
 		}
-		out = tx.state(p, attempts)
+		st = tx.state(p, attempts)
 		return nil
 	})
-	return out, err
+	return st, err == nil && st.Step.Do == payout.ActionClose && st.Wait() <= 0, err
+}
+
+// inClosingTx runs the transaction that records that a charge is to be closed.
+func (s *Store) inClosingTx(ctx context.Context, id string, run func(tx, mysql.PaymentRow, []payout.Attempt) error) error {
+	return s.inPaymentTx(ctx, id, failpoint.ChargeClosing, run)
 }
 
 // EndClose records the result of a close call. Errors: ErrNotFound, ErrUnavailable.

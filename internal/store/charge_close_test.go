@@ -1,0 +1,83 @@
+package store
+
+import (
+	"testing"
+	"time"
+
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
+)
+
+// awaitingPayer is a packet whose sender has a while to pay, and the order number of its charge.
+func awaitingPayer(t testing.TB, s *testStore, within time.Duration) (packet.Packet, string) {
+	t.Helper()
+	p := samplePacket(1000, 3)
+	p.ChargeMethod, p.PayWithin = "app", int64(within.Seconds())
+	recorded(t, s, p)
+	o := begin(t, s, chargeID(p))
+	if st := settle(t, s, payout.SourceSend, o.OrderNo, payout.ObsNeedsPayer); st.Status != payout.StatusAwaitingPayer {
+		t.Fatalf("%+v", st)
+	}
+	return p, o.OrderNo
+}
+
+// opens reports whether a packet whose charge is paid opens; else it closes unopened.
+func opens(t testing.TB, s *testStore, p packet.Packet) bool {
+	t.Helper()
+	status, err := s.Fund(t.Context(), p.ID, even(p))
+	must(t, err)
+	return status == packet.StatusOpen
+}
+
+// TestWithdrawCharge: a withdrawn packet does not open, also when the close at its deadline was recorded before. A
+// paid charge cannot be withdrawn: its packet opens, and is recalled.
+func TestWithdrawCharge(t *testing.T) {
+	t.Parallel()
+	s, c := newStore(t)
+	ctx := t.Context()
+	wantErr(t, s.WithdrawCharge(ctx, newID()), ErrNotFound)
+	paid, paidNo := awaitingPayer(t, s, time.Minute)
+	settle(t, s, payout.SourceQuery, paidNo, payout.ObsSucceeded)
+	wantErr(t, s.WithdrawCharge(ctx, paid.ID), ErrMoved)
+	if !opens(t, s, paid) {
+		t.Error("not withdrawn, and not open")
+	}
+	wantErr(t, s.WithdrawCharge(ctx, paid.ID), ErrMoved)
+
+	before, beforeNo := awaitingPayer(t, s, time.Minute)
+	after, afterNo := awaitingPayer(t, s, time.Minute)
+	closing, closingNo := awaitingPayer(t, s, time.Minute)
+	unwanted, unwantedNo := awaitingPayer(t, s, time.Minute)
+	must(t, s.WithdrawCharge(ctx, before.ID))
+	c.Pass(2 * time.Minute)
+	must(t, s.WithdrawCharge(ctx, after.ID))
+	for _, p := range []packet.Packet{closing, unwanted} {
+		if _, due, err := s.BeginClose(ctx, chargeID(p)); err != nil || !due {
+			t.Fatalf("at its deadline: due %t, %v", due, err)
+		}
+	}
+	c.Pass(time.Second)
+	must(t, s.WithdrawCharge(ctx, closing.ID))
+	for name, of := range map[string]struct {
+		p    packet.Packet
+		no   string
+		open bool
+	}{"before the deadline": {before, beforeNo, false}, "after it": {after, afterNo, false},
+		"closed at it": {closing, closingNo, false}, "closed at it, not withdrawn": {unwanted, unwantedNo, true}} {
+		must(t, s.WithdrawCharge(ctx, before.ID))
+		if st := settle(t, s, payout.SourceQuery, of.no, payout.ObsSucceeded); st.Status != payout.StatusPaid {
+			t.Errorf("%s: %+v", name, st)
+		}
+		if opens(t, s, of.p) != of.open {
+			t.Errorf("%s: open %t", name, !of.open)
+		}
+	}
+	must(t, s.WithdrawCharge(ctx, after.ID))
+
+	refused, refusedNo := awaitingPayer(t, s, time.Minute)
+	for range 2 {
+		settle(t, s, payout.SourceQuery, refusedNo, payout.ObsDeclined)
+	}
+	must(t, s.WithdrawCharge(ctx, refused.ID))
+	checkLedger(t, s)
+}
