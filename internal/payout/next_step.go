@@ -154,7 +154,9 @@ const (
 	NoOrderNo
 )
 
-// ChooseOrderNo decides under which order number a send may go out now (rule R5).
+// ChooseOrderNo decides under which order number a send may go out now (rule R5). A charge past its deadline, or
+// withdrawn, is not sent. One without attempts ends by ExpireUnsent, which precedes this; only where a restored MySQL
+// may lack its first send does the order go out, so that the provider closes it.
 func ChooseOrderNo(p Payment, attempts []Attempt, now time.Time) OrderNoChoice {
 	if p.OpenDecision != "" || len(attempts) > 0 && !p.mayPay(now) {
 		return NoOrderNo

@@ -6,6 +6,7 @@ import (
 
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/store/storetest"
 )
 
 // awaitingPayer is a packet whose sender has a while to pay, and the order number of its charge.
@@ -48,6 +49,7 @@ func TestWithdrawCharge(t *testing.T) {
 	after, afterNo := awaitingPayer(t, s, time.Minute)
 	closing, closingNo := awaitingPayer(t, s, time.Minute)
 	unwanted, unwantedNo := awaitingPayer(t, s, time.Minute)
+	refused, refusedNo := awaitingPayer(t, s, time.Minute)
 	must(t, s.WithdrawCharge(ctx, before.ID))
 	c.Pass(2 * time.Minute)
 	must(t, s.WithdrawCharge(ctx, after.ID))
@@ -74,10 +76,40 @@ func TestWithdrawCharge(t *testing.T) {
 	}
 	must(t, s.WithdrawCharge(ctx, after.ID))
 
-	refused, refusedNo := awaitingPayer(t, s, time.Minute)
 	for range 2 {
 		settle(t, s, payout.SourceQuery, refusedNo, payout.ObsDeclined)
 	}
 	must(t, s.WithdrawCharge(ctx, refused.ID))
 	checkLedger(t, s)
+}
+
+// TestR2_UnsentChargeIsNotSent: past its deadline, or withdrawn, a charge that was never sent fails instead of being
+// sent, by its row alone. After a restore of MySQL an earlier send may be missing: the order goes out, to be closed.
+func TestR2_UnsentChargeIsNotSent(t *testing.T) {
+	t.Parallel()
+	s, c, _, _ := newHeartbeatStore(t)
+	waiting := func() packet.Packet {
+		p := samplePacket(1000, 3)
+		p.ChargeMethod, p.PayWithin = "app", 60
+		return recorded(t, s, p)
+	}
+	late, withdrawn, restored := waiting(), waiting(), waiting()
+	must(t, s.WithdrawCharge(t.Context(), withdrawn.ID))
+	refused := func(p packet.Packet, code string) {
+		t.Helper()
+		b, err := s.BeginSend(t.Context(), chargeID(p), limits, encode)
+		if must(t, err); b.Order != nil || b.State.Status != payout.StatusFailed || b.State.Step.Do != payout.ActionEnd ||
+			b.State.Failure.Code != code {
+			t.Errorf("%+v, %+v", b.State, b.Order)
+		}
+		if n := storetest.Query[int](t, s, "SELECT COUNT(*) FROM payment_events WHERE payment_id = ? AND code = ?", chargeID(p), code); n != 1 {
+			t.Errorf("%d entries of the timeline", n)
+		}
+	}
+	refused(withdrawn, payout.FailureFundingCancelled)
+	c.Pass(2 * time.Minute)
+	refused(late, payout.FailureFundingExpired)
+	_, err := s.db.SQL.ExecContext(t.Context(), "UPDATE books SET restored_at = ? WHERE id = 1", s.Now().Add(time.Minute))
+	must(t, err)
+	begin(t, s, chargeID(restored))
 }

@@ -8,6 +8,7 @@ import (
 	"hongbao/internal/failpoint"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
+	"hongbao/internal/store/mysql"
 )
 
 // ExpireCharge fails a charge that was never sent and whose packet has expired (rule R2). Then the
@@ -24,22 +25,27 @@ func (s *Store) ExpireCharge(ctx context.Context, id string) (payout.State, erro
 			return err
 		}
 		p := row.Payment()
-		expired, err := tx.expiredUnsent(p)
-		if err != nil || !expired {
+		if _, err = tx.expireUnsent(row, &p); err == nil {
 			out = tx.state(p, attempts)
-			return err
 		}
-		if err := payout.ExpireUnsent(&p, tx.now); err != nil {
-			return err
-		}
-		if err := tx.casPayment(row, p); err != nil {
-			return err
-		}
-		out = tx.state(p, attempts)
-		return tx.addEvent(id, payout.Event{Source: "ledger", Event: payout.EventChargeExpired, Outcome: string(p.Status),
-			Code: p.Failure.Code})
+		return err
 	})
 	return out, err
+}
+
+// expireUnsent fails a locked payment if it is a charge to expire, and reports whether it was.
+func (tx tx) expireUnsent(row mysql.PaymentRow, p *payout.Payment) (bool, error) {
+	if expired, err := tx.expiredUnsent(*p); err != nil || !expired {
+		return false, err
+	}
+	if err := payout.ExpireUnsent(p, tx.now); err != nil {
+		return false, err
+	}
+	if err := tx.casPayment(row, *p); err != nil {
+		return false, err
+	}
+	return true, tx.addEvent(p.ID, payout.Event{Source: "ledger", Event: payout.EventChargeExpired, Outcome: string(p.Status),
+		Code: p.Failure.Code})
 }
 
 // expiredUnsent reports whether a locked payment is a charge to expire.

@@ -168,7 +168,8 @@ func (tx tx) stateOf(id string) (payout.State, error) {
 
 // BeginSend records a send before it goes out (rules R3 to R5). It chooses the order number, stores
 // it with the exact request before the first send, and moves the payment to sending. Order is nil
-// when nothing may be sent; State is the next step. Held is set under a provider hold or on a
+// when nothing may be sent; State is the next step. A charge that was never sent ends here once its deadline has
+// passed or it was withdrawn, as in ExpireCharge. Held is set under a provider hold or on a
 // restored MySQL. A charge from an app's balance is carried out here, without an order.
 // Errors: ErrNotFound, payout.ErrWrongProvider, ErrUnavailable, errors of encode.
 func (s *Store) BeginSend(ctx context.Context, id string, limits payout.Limits, encode func(payout.Instruction) ([]byte, error)) (
@@ -193,6 +194,12 @@ func (tx tx) beginSend(row mysql.PaymentRow, attempts []payout.Attempt, limits p
 	p := row.Payment()
 	if err := limits.Adapter.Assign(&p); err != nil {
 		return out, err
+	}
+	if payout.UnsentOver(p, tx.now) { // sent, the charge would only be closed
+		if expired, err := tx.expireUnsent(row, &p); expired || err != nil {
+			out.State = tx.state(p, attempts)
+			return out, err
+		}
 	}
 	numbering := payout.ChooseOrderNo(p, attempts, tx.now)
 	var charge mysql.PaymentRow
