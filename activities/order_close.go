@@ -49,10 +49,16 @@ func (a *Payments) CloseOrder(ctx context.Context, id string) (payout.State, err
 	return st, temporalError(err)
 }
 
-// encoder returns the encoder of a payment's request, which gets personal data opened. The request of a charge
+// encoder returns the encoder of a payment's request, as Encoder.
+func (a *Payments) encoder(ctx context.Context, id string, encode func(payout.Instruction) ([]byte, error),
+) func(payout.Instruction) ([]byte, error) {
+	return Encoder(ctx, a.SeedKey, id, encode)
+}
+
+// Encoder returns the encoder of a payment's request, which gets personal data opened. The request of a charge
 // whose sender pays in an app is stored sealed; an adapter encrypts a recipient's name itself. A name that cannot
 // be opened is omitted: the claim is recorded in any case, and a provider that needs the name refuses the payout.
-func (a *Payments) encoder(ctx context.Context, id string, encode func(payout.Instruction) ([]byte, error),
+func Encoder(ctx context.Context, key [32]byte, id string, encode func(payout.Instruction) ([]byte, error),
 ) func(payout.Instruction) ([]byte, error) {
 	return func(in payout.Instruction) ([]byte, error) {
 		parts, err := payout.Parse(id)
@@ -60,13 +66,13 @@ func (a *Payments) encoder(ctx context.Context, id string, encode func(payout.In
 			return nil, err
 		}
 		if in.PayUntil.IsZero() {
-			if in.RecipientName, err = packet.OpenText(a.SeedKey, parts.PacketID, in.SealedName); err != nil {
+			if in.RecipientName, err = packet.OpenText(key, parts.PacketID, in.SealedName); err != nil {
 				logger(ctx).Error("Name of a recipient cannot be opened; the payout goes without it.", "payment_id", id, "error", err)
 			}
 			return encode(in)
 		}
 		if len(in.SealedPayer) > 0 {
-			plain, err := packet.Open(a.SeedKey, parts.PacketID, in.SealedPayer)
+			plain, err := packet.Open(key, parts.PacketID, in.SealedPayer)
 			if err != nil {
 				return nil, err
 			}
@@ -80,7 +86,7 @@ func (a *Payments) encoder(ctx context.Context, id string, encode func(payout.In
 		if err != nil {
 			return nil, err
 		}
-		sealed, err := packet.Seal(a.SeedKey, parts.PacketID, raw)
+		sealed, err := packet.Seal(key, parts.PacketID, raw)
 		return append([]byte(sealedRequest), sealed...), err
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"hongbao/activities"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 )
@@ -145,7 +146,7 @@ func (r *Recovery) restoreAttempt(ctx context.Context, p payout.Payment, no int)
 	if err != nil {
 		return false, err
 	}
-	put, err := r.Store.RecoverAttempt(ctx, p, no, r.since, to.Limits(), to.EncodeRequest)
+	put, err := r.Store.RecoverAttempt(ctx, p, no, r.since, to.Limits(), activities.Encoder(ctx, r.SeedKey, p.ID, to.EncodeRequest))
 	if put {
 		r.updateReport(func(v *Report) { v.Numbers++ })
 	}

@@ -61,3 +61,40 @@ func TestR13_SilenceIsUnknown(t *testing.T) {
 		}
 	})
 }
+
+// naming encodes a request as the name of its recipient.
+type naming struct{ payout.Provider }
+
+func (naming) Name() string          { return "silent" }
+func (naming) Limits() payout.Limits { return payout.Limits{} }
+func (naming) EncodeRequest(in payout.Instruction) ([]byte, error) {
+	return []byte(in.RecipientName), nil
+}
+
+// encodingStore encodes the request of a restored order, of a recipient with a sealed name.
+type encodingStore struct {
+	Store
+	sealed  string
+	request []byte
+}
+
+func (s *encodingStore) RecoverAttempt(_ context.Context, _ payout.Payment, _ int, _ time.Time, _ payout.Limits,
+	encode func(payout.Instruction) ([]byte, error)) (put bool, err error) {
+	s.request, err = encode(payout.Instruction{SealedName: s.sealed})
+	return true, err
+}
+
+// TestR13_NameIsRestored: the request of a restored payout has the name of its recipient, which MySQL has sealed.
+func TestR13_NameIsRestored(t *testing.T) {
+	key, packetID := [32]byte{7}, packet.NewID([]byte("salt"), "key")
+	sealed, err := packet.SealText(key, packetID, "张三")
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := &encodingStore{sealed: sealed}
+	r := &Recovery{Store: store, Providers: payout.OnlyProvider(naming{}), SeedKey: key}
+	p := payout.Payment{ID: payout.ID(payout.KindPayout, packetID, 0), PacketID: packetID, Provider: "silent"}
+	if put, err := r.restoreAttempt(t.Context(), p, 1); err != nil || !put || string(store.request) != "张三" {
+		t.Errorf("restored %q, %t, %v", store.request, put, err)
+	}
+}
