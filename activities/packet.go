@@ -127,7 +127,7 @@ func (a *Packets) OpenPool(ctx context.Context, p packet.Packet, f packet.Facts)
 }
 
 // keepFirstAnswer stores in MySQL which answer the create request got, so that a repeat gets the
-// same after a rebuild. A rebuild assumes 201 for packets without a stored answer.
+// same after a rebuild. A rebuild assumes 201 for packets without a stored answer, 402 for rejected ones.
 func (a *Packets) keepFirstAnswer(ctx context.Context, id string) error {
 	view, err := a.Pool.View(ctx, id)
 	if errors.Is(err, packet.ErrNotFound) || err == nil && (view.First == nil || view.Retired) {
@@ -163,6 +163,9 @@ func (a *Packets) RejectPacket(ctx context.Context, p packet.Packet, f packet.Fa
 	err = a.Pool.Reject(ctx, p.ID, *f.Failure)
 	if errors.Is(err, packet.ErrPoolGone) || errors.Is(err, packet.ErrNotFound) {
 		err = nil // the pool was lost; the row says the same
+	}
+	if err == nil { // of a sender who did not pay it was 202
+		err = a.keepFirstAnswer(ctx, p.ID)
 	}
 	f.Status, f.Finished = packet.StatusRejected, true
 	return f, temporalError(err)

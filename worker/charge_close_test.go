@@ -59,11 +59,14 @@ func (r *rig) awaitNotification(t *testing.T, p packet.Packet) {
 }
 
 // TestUnpaidPacketIsRejected: at the deadline the charge is closed at the provider, queried, and the packet is
-// rejected; withdrawn before, likewise.
+// rejected; withdrawn before, likewise. MySQL keeps the first answer to its create, so that a repeat gets the same
+// without Redis.
 func TestUnpaidPacketIsRejected(t *testing.T) {
 	r := sharedRig(t)
 	late, _ := r.unpaid(t, 3)
 	withdrawn, _ := r.unpaid(t, 600)
+	first := packet.FirstAnswer{HTTPStatus: http.StatusAccepted, RequestID: "req_1"}
+	must(r.pool.StoreFirstAnswer(t.Context(), withdrawn.ID, first))(t)
 	if err := r.store.WithdrawCharge(t.Context(), withdrawn.ID); err != nil {
 		t.Fatal(err)
 	}
@@ -77,4 +80,8 @@ func TestUnpaidPacketIsRejected(t *testing.T) {
 			return err == nil && v.State == packet.PoolRejected && len(v.Action) == 0
 		})
 	}
+	wait.Until(t, "its first answer in MySQL", func() bool {
+		rec, err := r.store.Packet(t.Context(), withdrawn.ID)
+		return err == nil && rec.First != nil && *rec.First == first
+	})
 }
