@@ -2,11 +2,16 @@ package api_test
 
 import (
 	"bytes"
+	"crypto/rand"
 	"net/http"
+	"strings"
 	"testing"
+	"time"
 
 	"hongbao/api"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
+	"hongbao/wire"
 )
 
 // providerBody is a provider as staff reads it.
@@ -119,6 +124,51 @@ func TestProviderHold(t *testing.T) {
 	}
 	if p := h.providerState(h.auditor); p.Held || p.ReleasedAt == nil || *p.ReleasedAt != *released.ReleasedAt {
 		t.Errorf("in the end: %+v", p)
+	}
+}
+
+// TestR13_BalancesHeld: after a recovery two persons of finance release the balances of apps, and nobody else.
+func TestR13_BalancesHeld(t *testing.T) {
+	t.Parallel()
+	h := newFixture(t, parts{})
+	w := staff.Write{Owner: "op", Role: "operator", Reason: "r"}
+	found, err := h.store.DeclareRestored(t.Context(), w, 0, time.Now())
+	h.check(err)
+	_, err = h.store.EndRecovery(t.Context(), w, found, 0, []string{payout.BalanceProvider}, nil, nil)
+	h.check(err)
+	var list wire.List[wire.PaymentProvider]
+	h.as(h.ops, "GET", "/v1/staff/providers", "").json(t, &list)
+	held := list.Items[0].Hold
+	if held == nil || !held.SecondPerson || held.Role != "system" || list.Items[1].Hold != nil {
+		t.Fatalf("%+v", list.Items)
+	}
+	release := "holds/" + held.ID + "/release"
+	for _, one := range []struct {
+		who    owner
+		path   string
+		status int
+		code   string
+	}{
+		{h.ops, "providers/balance/release", http.StatusConflict, "held"}, {h.ops, release, http.StatusForbidden, "forbidden"},
+		{h.finance, release, http.StatusAccepted, ""}, {h.finance, release, http.StatusAccepted, ""},
+		{h.colleague(), "providers/balance/release", http.StatusConflict, "held"}, {h.ops, release, http.StatusForbidden, "forbidden"},
+	} {
+		if r := h.write(one.who, one.path, rand.Text(), because); r.status != one.status || one.code != "" && r.code() != one.code {
+			t.Errorf("%s by %s: %s", one.path, one.who.key.Role, r)
+		}
+	}
+	const debit = `{"amount":1,"reason":"r","evidence":"e"}`
+	r := h.write(h.finance, "balances/"+h.app.app.ID+"/debit", "held", debit)
+	if r.code() != "held" || r.status != http.StatusConflict || !strings.Contains(string(r.body), "Hold "+held.ID+" on the provider balance") {
+		t.Errorf("a debit: %s", r)
+	}
+	var item wire.HeldItem
+	r = h.write(h.colleague(), release, "k", because)
+	if r.json(t, &item); r.status != http.StatusOK || item.Hold.ReleasedAt == nil || item.SecondPerson {
+		t.Errorf("the second person: %s", r)
+	}
+	if r := h.write(h.finance, "balances/"+h.app.app.ID+"/debit", "released", debit); r.code() != "insufficient_balance" {
+		t.Errorf("a debit: %s", r)
 	}
 }
 

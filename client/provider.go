@@ -18,7 +18,8 @@ func (s *Staff) HoldProvider(ctx context.Context, name string, r wire.Reason, ke
 }
 
 // ReleaseProvider ends a hold, and deferred payments are sent. Releasing a provider without a
-// hold changes nothing. An unknown name is a problem with CodeNotFound.
+// hold changes nothing. An unknown name is a problem with CodeNotFound, a hold that two persons have to
+// release (ReleaseHold) one with CodeHeld.
 func (s *Staff) ReleaseProvider(ctx context.Context, name string, r wire.Reason, key ...Key) (*wire.PaymentProvider, error) {
 	return s.decideHold(ctx, name, "release", r, key)
 }

@@ -149,9 +149,9 @@ type holdPage struct {
 }
 
 // MayRelease reports whether a role releases the hold: operations only what holds no single packet or
-// payment.
+// payment, and needs one person.
 func (b holdPage) MayRelease(role access.Role) bool {
-	return role == access.RoleFinance || role == access.RoleOps && (b.Hold.Scope == "all" || b.Hold.Scope == "provider")
+	return role == access.RoleFinance || role == access.RoleOps && !b.SecondPerson && (b.Hold.Scope == "all" || b.Hold.Scope == "provider")
 }
 
 // AskedBy reports whether a person is the first of two to release the hold.

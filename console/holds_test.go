@@ -83,6 +83,9 @@ func TestWhoReleases(t *testing.T) {
 			}
 		}
 	}
+	if (holdPage{Hold: hold{wire.StaffHold{Scope: "provider"}}, SecondPerson: true}).MayRelease(access.RoleOps) {
+		t.Error("operations release the balances of apps after a recovery")
+	}
 	asked := hold{wire.StaffHold{Release: &wire.HoldRelease{By: "li"}}}
 	for _, one := range []struct {
 		page  holdPage

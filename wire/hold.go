@@ -53,7 +53,7 @@ type ReleasePart struct {
 type HeldItem struct {
 	Hold     StaffHold `json:"hold" doc:"The hold."`
 	Releases Releases  `json:"releases" doc:"What may move when it is released."`
-	// A provider's release needs one person.
+	// Of a provider only the balances of apps need two persons, after a recovery.
 	SecondPerson bool `json:"second_person" doc:"true: the release needs two persons."`
 }
 

@@ -22,10 +22,13 @@ type PaymentProvider struct {
 
 // ProviderHold is the hold on a provider.
 type ProviderHold struct {
-	By     string `json:"by" doc:"The owner of the key that acted." example:"li.na"`
-	Role   string `json:"role" enum:"finance,ops" doc:"The role of the key."`
+	ID     string `json:"hold_id" doc:"The id of the hold." example:"h12"`
+	By     string `json:"by" doc:"The owner of the key that placed it, or recover or start." example:"li.na"`
+	Role   string `json:"role" enum:"finance,ops,system" doc:"The role of the key; system without a key."`
 	Reason string `json:"reason" doc:"The reason." example:"statement of yesterday does not match"`
 	Since  Time   `json:"since" doc:"When the hold was placed."`
+	// Only a recovery of MySQL places such a hold.
+	SecondPerson bool `json:"second_person" doc:"true: two persons of finance have to release the hold, by its id: a recovery of MySQL holds the balances of apps."`
 }
 
 // HoldDecision is the body of a hold or a release.

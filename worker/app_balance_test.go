@@ -49,7 +49,7 @@ func TestR12_AppBalancePays(t *testing.T) {
 }
 
 // TestR13_AppBalanceRecovered: a packet that its app funded after the backup is paid for again, also beyond
-// the restored balance. Until two persons release it, the balance pays nothing new.
+// the restored balance. Until two persons of finance release it, the balance pays nothing new.
 func TestR13_AppBalanceRecovered(t *testing.T) {
 	t.Parallel()
 	old, stop := beatingRig(t)
@@ -81,7 +81,15 @@ func TestR13_AppBalanceRecovered(t *testing.T) {
 		st, err := r.store.PaymentState(t.Context(), payout.ID(payout.KindCharge, waits.ID, 0))
 		return err == nil && st.Status == payout.StatusPending
 	})
-	r.releases(t, payout.HoldProvider, payout.BalanceProvider)
+	r.releasesBy(t, "anna", payout.HoldProvider, payout.BalanceProvider)
+	if state := must(r.store.ProviderState(t.Context(), payout.BalanceProvider))(t); state.Hold == nil || state.Hold.Release == nil {
+		t.Fatalf("one person released the balances: %+v", state.Hold)
+	}
+	begun, err := r.store.BeginSend(t.Context(), payout.ID(payout.KindCharge, waits.ID, 0), payout.Limits{}, nil)
+	if err != nil || begun.Hold == nil {
+		t.Errorf("the charge after one person: %+v, %v", begun, err)
+	}
+	r.releasesBy(t, "ben", payout.HoldProvider, payout.BalanceProvider)
 	r.awaitOpen(t, waits.ID)
 	r.balanced(t, p)
 }

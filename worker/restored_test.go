@@ -163,13 +163,19 @@ func (v *recoveryRun) Run(ctx context.Context) (recovery.Report, error) {
 // releases has two persons release the active holds of a name.
 func (r *rig) releases(t testing.TB, scope payout.HoldScope, name string) {
 	t.Helper()
+	for _, owner := range []string{"anna", "ben"} {
+		r.releasesBy(t, owner, scope, name)
+	}
+}
+
+// releasesBy has one person release the active holds of a name, or ask for it.
+func (r *rig) releasesBy(t testing.TB, owner string, scope payout.HoldScope, name string) {
+	t.Helper()
 	active := true
 	for _, h := range must(r.store.Holds(t.Context(), staff.HoldFilter{Active: &active, Scope: scope, Name: name, Limit: 100}))(t) {
-		for _, owner := range []string{"anna", "ben"} {
-			w := storetest.By(t, r.store, staff.Write{Owner: owner, Role: "finance", Route: fmt.Sprint("release ", h.ID), Key: owner, BodyHash: "h",
-				Reason: "looked at"})
-			must(r.store.ReleaseHold(t.Context(), w, h.ID, func(payout.Hold, staff.Releases) (int, []byte) { return 200, []byte("{}") }))(t)
-		}
+		w := storetest.By(t, r.store, staff.Write{Owner: owner, Role: "finance", Route: fmt.Sprint("release ", h.ID), Key: owner, BodyHash: "h",
+			Reason: "looked at"})
+		must(r.store.ReleaseHold(t.Context(), w, h.ID, func(payout.Hold, staff.Releases) (int, []byte) { return 200, []byte("{}") }))(t)
 	}
 }
 

@@ -57,7 +57,8 @@ var advice = map[wire.Code]string{
 		"that was answered or has expired cannot be approved, rejected or withdrawn.",
 	wire.CodeRecoveryRequired: "The outcome of the packet's charge is not known, so its shares are not written. Have operations run " +
 		"`hongbao recover` again once the provider answers.",
-	wire.CodeHeld: "`detail` names the hold. `GET /v1/staff/holds/{id}` shows it and what its release lets go; release it, then decide again.",
+	wire.CodeHeld: "`detail` names the hold. `GET /v1/staff/holds/{id}` shows it and what its release lets go; release it " +
+		"(`POST /v1/staff/holds/{id}/release`), then repeat the request.",
 	wire.CodeDecisionPending: "`GET /v1/staff/approvals?payment_id=` lists it. A `waiting` decision has to be approved, rejected or " +
 		"withdrawn first. An `open` cancel is being carried out and ends without further requests: read the payout again later. If the " +
 		"provider gives no final answer, `POST /v1/staff/payouts/{id}/withdraw` ends it.",

@@ -59,7 +59,7 @@ var catalogue = []struct {
 	{wire.CodeReferenceUsed, http.StatusConflict, "Reference used",
 		"Another credit or debit of the app has this reference. Nothing has moved."},
 	{wire.CodeRecoveryRequired, http.StatusConflict, "Recovery required", "Only another recovery of MySQL ends this hold."},
-	{wire.CodeHeld, http.StatusConflict, "Held", "A hold on the packet or payment stops this decision."},
+	{wire.CodeHeld, http.StatusConflict, "Held", "A hold on the packet, the payment or the balances of apps stops this."},
 	{wire.CodeOwnKey, http.StatusConflict, "Own key", "The request would end the key that sent it."},
 	{wire.CodeLastAdminKey, http.StatusConflict, "Last admin key", "No other admin key without an expiry would remain."},
 	{wire.CodeKeyEnded, http.StatusConflict, "Key ended", "The key was revoked, has expired or was rotated already."},

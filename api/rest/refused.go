@@ -89,12 +89,19 @@ func refusedWrite(err error, missing *Refusal) error {
 	case errors.Is(err, payout.ErrRecoveryRequired):
 		return Refuse(wire.CodeRecoveryRequired)
 	}
+	if by, ok := errors.AsType[*payout.HeldError](err); ok && by.Hold.Kind != payout.HoldRestored {
+		return refuseHeld(by.Hold)
+	}
 	return err
 }
 
 // refuseHeld is the refusal of a decision that a hold stops.
 func refuseHeld(h payout.Hold) *Refusal {
+	on := fmt.Sprintf("the %s %s", h.Scope, h.Name)
+	if h.Scope == payout.HoldAll {
+		on = "everything"
+	}
 	return &Refusal{Code: wire.CodeHeld,
-		Detail: fmt.Sprintf("Hold %d on the %s %s stops this: %s. Release it, then repeat the request with a "+
-			"new Idempotency-Key.", h.ID, h.Scope, h.Name, h.Reason)}
+		Detail: fmt.Sprintf("Hold %s%d on %s stops this: %s. Release it, then repeat the request with a "+
+			"new Idempotency-Key.", HoldPrefix, h.ID, on, h.Reason)}
 }

@@ -109,6 +109,7 @@ func (s *API) balanceRoutes() []*rest.Route {
 		}, s.appBalanceEntries().Page()),
 		move(payout.PostCredit, "Credit an app's balance", "Records money that the app has paid in."),
 		move(payout.PostDebit, "Debit an app's balance", "Records money that the app is paid out. 409 insufficient_balance above what is "+
-			"available; the approval checks it again.", wire.CodeInsufficientBalance),
+			"available, 409 held while the provider balance is held; the approval checks both again.",
+			wire.CodeInsufficientBalance, wire.CodeHeld),
 	}
 }

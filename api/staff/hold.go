@@ -130,12 +130,12 @@ type releaseHoldIn struct {
 	Body wire.Reason `in:"body"`
 }
 
-// releaseHold releases a hold. Operations may release what holds a provider; what holds a packet or a
-// payment is decided by finance.
+// releaseHold releases a hold. Operations may release what holds a provider; what holds a packet, a
+// payment or the balances of apps after a recovery is decided by finance.
 func (s *API) releaseHold(ctx context.Context, in *releaseHoldIn) (*rest.Stored[wire.HeldItem], error) {
 	id, role := rest.NumberOf(rest.HoldPrefix, in.ID), in.Caller.Key.Role
 	h, _, err := s.cfg.Store.Hold(ctx, id)
-	if err == nil && role != access.RoleFinance && (h.Scope == payout.HoldPacket || h.Scope == payout.HoldPayment) {
+	if err == nil && role != access.RoleFinance && (h.Scope == payout.HoldPacket || h.Scope == payout.HoldPayment || h.OfBalances()) {
 		err = rest.RefuseRole(role, rest.Finance)
 	}
 	if err != nil {
@@ -166,10 +166,10 @@ func (s *API) holdRoutes() []*rest.Route {
 		}, s.placeHold),
 		rest.Post(rest.Route{
 			ID: "releaseHold", Path: wire.PathHolds + "/{id}/release", Roles: rest.Holders, Tag: tag, Summary: "Release a hold",
-			About: "A hold of a packet or payment whose release lets money go needs two persons of finance: the first request is answered " +
-				"202 and releases nothing, the same request by another person within 24 hours releases it. 409 decision_changed: the " +
-				"first person was shown another amount or effect and has to ask again. Several holds may be active on one name; the " +
-				"others stay. A released hold stays as it is.",
+			About: "A hold of a packet or payment whose release lets money go, and that of a recovery on the balances of apps, need two " +
+				"persons of finance: the first request is answered 202 and releases nothing, the same request by another person within 24 " +
+				"hours releases it. 409 decision_changed: the first person was shown another amount or effect and has to ask again. " +
+				"Several holds may be active on one name; the others stay. A released hold stays as it is.",
 			Answers:  append(rest.OK("The hold is released."), rest.Accepted("A second person has to release it too.")...),
 			Problems: []wire.Code{wire.CodeDecisionChanged, wire.CodeRecoveryRequired},
 		}, s.releaseHold),

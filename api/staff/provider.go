@@ -14,7 +14,8 @@ import (
 func (s *API) renderProvider(p staff.ProviderState) wire.PaymentProvider {
 	out := wire.PaymentProvider{Name: p.Name, Held: p.Hold != nil, ReleasedAt: rest.TimeOrNull(p.ReleasedAt)}
 	if h := p.Hold; h != nil {
-		out.Hold = &wire.ProviderHold{By: h.By, Role: h.Role, Reason: h.Reason, Since: wire.At(h.Since)}
+		out.Hold = &wire.ProviderHold{ID: renderHold(*h).ID, By: h.By, Role: h.Role, Reason: h.Reason, Since: wire.At(h.Since),
+			SecondPerson: staff.Releases{}.NeedSecondPerson(*h)}
 	}
 	if rate := s.cfg.Rates[p.Name]; rate > 0 {
 		out.RatePerSecond = &rate
@@ -72,8 +73,9 @@ func (s *API) providerRoutes() []*rest.Route {
 		rest.Post(rest.Route{
 			ID: "releaseProvider", Path: wire.PathProviders + "/{name}/release", Roles: rest.Holders, Tag: tag, Summary: "Release a provider",
 			About: "Ends the hold. Within two seconds the first 2,000 deferred payments are sent, the others in further rounds. " +
-				"Releasing a provider that is not held changes nothing and is audited too.",
-			Answers: rest.OK("The provider is not held."),
+				"Releasing a provider that is not held changes nothing and is audited too. 409 held: a recovery of MySQL holds the " +
+				"balances of apps, and two persons of finance have to release that hold (releaseHold).",
+			Answers: rest.OK("The provider is not held."), Problems: []wire.Code{wire.CodeHeld},
 		}, s.holdProvider(false)),
 	}
 }

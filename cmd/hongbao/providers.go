@@ -18,7 +18,8 @@ func providersCommand() command {
 				`Hold a provider: charges, payouts and refunds to it wait. Queries about sent payments
 continue. Repeating it changes nothing.`, (*client.Staff).HoldProvider),
 			providerHold("release", "Release the hold of a provider",
-				`Release the hold of a provider: waiting payments are sent. Repeating it changes nothing.`, (*client.Staff).ReleaseProvider),
+				`Release the hold of a provider: waiting payments are sent. Repeating it changes nothing.
+After a recovery two persons of finance release the balances of apps: hongbao holds release.`, (*client.Staff).ReleaseProvider),
 		},
 	}
 }

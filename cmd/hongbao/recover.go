@@ -119,5 +119,6 @@ func showRecovery(out io.Writer, v recovery.Report) error {
 	if err != nil {
 		return err
 	}
-	return printf(out, "The provider is held: check what was held before the restore, then run `hongbao providers release`.\n")
+	return printf(out, "Every provider is held: check what was held before the restore, then run `hongbao providers release`; two persons of "+
+		"finance release the balances of apps (`hongbao holds list --name %s`).\n", payout.BalanceProvider)
 }

@@ -9,6 +9,7 @@ import (
 
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
+	"hongbao/test/harness"
 	"hongbao/test/wait"
 )
 
@@ -222,6 +223,36 @@ func TestReconciliationIsAsked(t *testing.T) {
 	b.has("main", "No entries.")
 	b.open("/breaks?resolved=true")
 	b.has("main", "the user was informed", h.finance.Key.Owner)
+}
+
+// TestBalancesAreHeld: after a recovery the overview links to the hold of the balances of apps, which two persons
+// of finance release.
+func TestBalancesAreHeld(t *testing.T) {
+	t.Parallel()
+	h := newTestbed(t, nil)
+	w := staff.Write{Owner: "op", Role: "operator", Reason: "r"}
+	books, err := h.Store.DeclareRestored(t.Context(), w, 0, time.Now())
+	h.must(err)
+	_, err = h.Store.EndRecovery(t.Context(), w, books, 0, []string{payout.BalanceProvider}, nil, nil)
+	h.must(err)
+	ops := h.signIn(h.ops, "en")
+	ops.has("#hold-balance", "two persons of finance")
+	ops.lacks("#hold-balance form")
+	ops.follow("#hold-balance a")
+	ops.has("#release", "The release needs two persons of finance", "Finance releases this hold.")
+	ops.lacks("#release form")
+	for _, who := range []struct {
+		owner  harness.Owner
+		button string
+	}{{h.finance, "Ask for the release"}, {h.second, "Release"}} {
+		b := h.signIn(who.owner, "en")
+		b.follow("#hold-balance a")
+		b.has("#release button", who.button)
+		b.fill("#release textarea", "the bank statement fits")
+		b.follow("#release button")
+	}
+	ops.open("/")
+	ops.has("#hold-balance summary", "Hold provider")
 }
 
 // TestProviderSwitch: operations hold and release the provider with a reason.

@@ -105,7 +105,7 @@ type HoldAction string
 // ending its grabs, queries, settling, notifications and the proof.
 const (
 	ActionRecordClaim HoldAction = "record a claim or a share conflict"
-	ActionSendPayment HoldAction = "note a send"
+	ActionSendPayment HoldAction = "note a send, debit the balance of an app and its approval"
 	ActionOpenPacket  HoldAction = "write shares, open the pool"
 	ActionEndUnopened HoldAction = "reject, lapse, close a packet that never opened"
 	ActionCloseBooks  HoldAction = "close the books"
@@ -156,8 +156,18 @@ func (h Hold) OfLeftCharge(b MySQLState) bool {
 // RecoveredHold holds a provider when a recovery has ended: a hold that was placed since the backup
 // is not known any more.
 func RecoveredHold(provider string, b MySQLState) Hold {
-	return Hold{Scope: HoldProvider, Name: provider, Kind: HoldRecovery, Cause: fmt.Sprintf("recovered to %d", b.Heartbeat), By: "recover",
+	h := Hold{Scope: HoldProvider, Name: provider, Kind: HoldRecovery, Cause: fmt.Sprintf("recovered to %d", b.Heartbeat), By: "recover",
 		Role: "system", Reason: "MySQL was recovered: check what was held before the restore, then release"}
+	if h.OfBalances() {
+		h.Reason = "after a recovery two persons of finance compare the balances of apps with the bank statement and release this"
+	}
+	return h
+}
+
+// OfBalances reports whether a recovery holds the balances of apps, which may lack credits and debits since the
+// backup. Two persons of finance release such a hold.
+func (h Hold) OfBalances() bool {
+	return h.Scope == HoldProvider && h.Name == BalanceProvider && h.Kind == HoldRecovery
 }
 
 // Hold is the hold that a settlement places; nil without one. A cancelled payout has reached its
@@ -194,9 +204,10 @@ func (k DecisionKind) Action(of Kind) HoldAction {
 	case k == DecisionQuery:
 		return ""
 	case k == DecisionMarkPaid, k == DecisionMoved, k == DecisionNotMoved, k == DecisionWrittenOff, k == DecisionCredit,
-		k == DecisionDebit,
 		k == DecisionCancel && of == KindRefund: // nothing is sent
 		return ActionResolve
+	case k == DecisionDebit: // money leaves the balance
+		return ActionSendPayment
 	}
 	return ActionDecide
 }

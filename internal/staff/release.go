@@ -117,9 +117,10 @@ func (r Releases) Hash() []byte {
 }
 
 // NeedSecondPerson reports whether the release of a hold needs two persons: it lets money of a packet or a
-// payment go. A provider's payments all have been decided already.
+// payment go, or confirms the balances of apps after a recovery. A provider's payments all have been decided
+// already.
 func (r Releases) NeedSecondPerson(h payout.Hold) bool {
-	return (h.Scope == payout.HoldPacket || h.Scope == payout.HoldPayment) && r.Amount() > 0
+	return h.OfBalances() && h.ReleasedAt.IsZero() || (h.Scope == payout.HoldPacket || h.Scope == payout.HoldPayment) && r.Amount() > 0
 }
 
 // HeldPacket is what a packet's release is about.

@@ -18,7 +18,7 @@ const referenceLen = 255
 
 // MoveBalance asks for a credit or debit of an app's balance: a decision that waits for a second person
 // (AnswerApproval). Nothing has moved yet. Refusals by the state (payout.ErrInsufficientBalance,
-// payout.ErrReferenceUsed) are answers and stored; render makes them. Errors: ErrNotFound (the app),
+// payout.ErrReferenceUsed, payout.ErrHeld) are answers and stored; render makes them. Errors: ErrNotFound (the app),
 // payout.ErrMySQLRestored, staff.ErrKeyReused, ErrUnavailable.
 func (s *Store) MoveBalance(ctx context.Context, w staff.Write, m staff.BalanceMovement, evidence string,
 	render staff.DecisionAnswer) (staff.Answer, error) {
@@ -60,8 +60,12 @@ func (tx tx) askMovement(w staff.Write, m *staff.BalanceMovement, d staff.Decisi
 	return tx.auditMovement(w, string(d.Kind), *m, d)
 }
 
-// coverMovement reads the app's balance and refuses a debit that it does not cover.
+// coverMovement reads the app's balance and refuses a debit that it does not cover, or that a hold of the
+// balances stops.
 func (tx tx) coverMovement(m *staff.BalanceMovement) error {
+	if err := tx.allow(m.Decision().Action(0), holdNames{provider: payout.BalanceProvider}); err != nil {
+		return err
+	}
 	var row mysql.AppBalanceRow
 	if err := tx.Where("app_id = ?", m.App).Limit(1).Find(&row).Error; err != nil {
 		return err
@@ -176,7 +180,8 @@ func (tx tx) movement(id string) (staff.BalanceMovement, error) {
 }
 
 func refusedMovement(err error) bool {
-	return errors.Is(err, payout.ErrInsufficientBalance) || errors.Is(err, payout.ErrReferenceUsed)
+	return errors.Is(err, payout.ErrInsufficientBalance) || errors.Is(err, payout.ErrReferenceUsed) ||
+		errors.Is(err, payout.ErrHeld) && !errors.Is(err, payout.ErrMySQLRestored)
 }
 
 // answerMovement renders the decision about a movement, or the refusal by the state.

@@ -140,7 +140,8 @@ func (tx tx) activeHolds(scope payout.HoldScope, name string, lock bool) ([]payo
 	return out, err
 }
 
-// ProviderState reads whether a hold stops sends to a provider. Errors: ErrUnavailable.
+// ProviderState reads whether a hold stops sends to a provider: the first one, but one that needs two
+// persons before others. Errors: ErrUnavailable.
 func (s *Store) ProviderState(ctx context.Context, name string) (staff.ProviderState, error) {
 	state, err := tx{DB: s.read(ctx)}.provider(name, false)
 	return state, mysql.Classify(err)
@@ -152,8 +153,10 @@ func (tx tx) provider(name string, lock bool) (staff.ProviderState, error) {
 	if err != nil {
 		return state, err
 	}
-	if len(held) > 0 {
-		state.Hold = &held[0]
+	for i := range held {
+		if state.Hold == nil || held[i].OfBalances() {
+			state.Hold = &held[i]
+		}
 	}
 	var last struct{ At *time.Time }
 	err = tx.Raw("SELECT MAX(released_at) AS at FROM holds WHERE name IN ? AND scope IN ?", []string{name, ""},
@@ -165,8 +168,8 @@ func (tx tx) provider(name string, lock bool) (staff.ProviderState, error) {
 // HoldProvider places or releases the holds of a provider; queries continue. State, audit entry and
 // stored answer are one transaction. After its commit no send is recorded; a send recorded before
 // may still leave within payout.LeaveWithin. An existing hold keeps its author; both cases are
-// audited. The same key and body return the first answer. Errors: staff.ErrKeyReused,
-// ErrUnavailable.
+// audited. The same key and body return the first answer. A hold that two persons have to release
+// (ReleaseHold) stays. Errors: payout.HeldError with such a hold, staff.ErrKeyReused, ErrUnavailable.
 func (s *Store) HoldProvider(ctx context.Context, w staff.Write, name string, hold bool,
 	render staff.ProviderAnswer) (staff.Answer, error) {
 	return s.writeHold(ctx, w, func(tx tx) (staff.Answer, error) {
@@ -179,6 +182,8 @@ func (s *Store) HoldProvider(ctx context.Context, w staff.Write, name string, ho
 		case hold:
 			action = "hold"
 			err = tx.placeHold(staffHold(w, payout.HoldProvider, name))
+		case before.Hold != nil && before.Hold.OfBalances():
+			err = &payout.HeldError{Hold: *before.Hold}
 		case before.Hold != nil:
 			err = tx.endHolds(w, "scope = ? AND name = ?", string(payout.HoldProvider), name)
 		}

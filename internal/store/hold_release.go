@@ -13,7 +13,7 @@ import (
 )
 
 // ReleaseHold releases a hold, or stores the wish of the first of two persons when money may move
-// (payout.Hold.NeedsSecondPerson), for a day. The second one has to be shown the same. A released hold stays as
+// (staff.Releases.NeedSecondPerson), for a day. The second one has to be shown the same. A released hold stays as
 // it is. Audited; the same key and body return the first answer. Errors: ErrNotFound,
 // payout.ErrDecisionChanged when the second person would release something else than the first was
 // shown, payout.ErrRecoveryRequired, payout.ErrMySQLRestored, staff.ErrKeyReused, ErrUnavailable.

@@ -3,6 +3,7 @@ package store
 import (
 	"crypto/rand"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -193,4 +194,75 @@ func TestR13_UnresolvedChargeNeedsAnotherRecovery(t *testing.T) {
 	releaseByTwo(t, s, id)
 	must(t, storetest.ErrOnly(s.BeginClosing(ctx, p.ID, packet.CloseExpired)))
 	must(t, storetest.ErrOnly(s.CloseBooks(ctx, p.ID, "")))
+}
+
+// TestR13_BalancesHeld: after a recovery two persons release the balances of apps, on every path. Until then
+// nothing is debited, while credits are recorded.
+func TestR13_BalancesHeld(t *testing.T) {
+	t.Parallel()
+	s, _ := newStore(t)
+	ctx := t.Context()
+	moveBalance(t, s, "app", payout.PostCredit, 500)
+	debit := func(reference, want string) string {
+		t.Helper()
+		a := askMovement(t, s, staff.BalanceMovement{App: "app", Kind: payout.PostDebit, Amount: 100, Reference: reference})
+		if words := strings.Fields(string(a.Body)); !slices.Contains(words, want) {
+			t.Errorf("a debit: %d %s, want %s", a.Status, a.Body, want)
+		} else if want == "waiting" {
+			return words[2]
+		}
+		return ""
+	}
+	approve := func(id, want string) {
+		t.Helper()
+		a, err := s.AnswerApproval(ctx, storetest.StaffWrite(t, s, "finance2"), id, true, render)
+		must(t, err)
+		if !strings.Contains(string(a.Body), want) {
+			t.Errorf("the approval of a debit: %d %s, want %s", a.Status, a.Body, want)
+		}
+	}
+	asked := debit("before", "waiting")
+	found := declared(t, s)
+	must(t, storetest.ErrOnly(s.EndRecovery(ctx, staff.Write{Owner: "op", Role: "operator", Reason: "r"}, found, 0,
+		[]string{payout.BalanceProvider, provider}, nil, nil)))
+	providerHold := func(owner, name string, hold bool) error {
+		return storetest.ErrOnly(s.HoldProvider(ctx, storetest.StaffWrite(t, s, owner), name, hold, renderProvider))
+	}
+	must(t, providerHold("anna", payout.BalanceProvider, true)) // another hold, which does not hide that of the recovery
+	must(t, providerHold("anna", provider, false))              // one person suffices
+	state, err := s.ProviderState(ctx, payout.BalanceProvider)
+	must(t, err)
+	if state.Hold == nil || !state.Hold.OfBalances() {
+		t.Fatalf("%+v", state.Hold)
+	}
+	release := func(owner string) (after payout.Hold, second bool) {
+		t.Helper()
+		must(t, storetest.ErrOnly(s.ReleaseHold(ctx, storetest.StaffWrite(t, s, owner), state.Hold.ID, func(h payout.Hold,
+			r staff.Releases) (int, []byte) {
+			after, second = h, r.NeedSecondPerson(h)
+			return 200, []byte("{}")
+		})))
+		return after, second
+	}
+	for _, owner := range []string{"anna", "ben"} {
+		wantErr(t, providerHold(owner, payout.BalanceProvider, false), payout.ErrHeld)
+	}
+	for range 2 {
+		if h, second := release("anna"); !h.ReleasedAt.IsZero() || h.Release == nil || !second {
+			t.Fatalf("one person released %+v", h)
+		}
+	}
+	wantErr(t, providerHold("ben", payout.BalanceProvider, false), payout.ErrHeld)
+	approve(asked, "held")
+	debit("during", "held")
+	moveBalance(t, s, "app", payout.PostCredit, 10)
+	balanceIs(t, s, 510, 0)
+	if h, second := release("ben"); h.ReleasedAt.IsZero() || second {
+		t.Errorf("two persons did not release %+v", h)
+	}
+	approve(asked, "held") // by the hold of staff
+	must(t, providerHold("anna", payout.BalanceProvider, false))
+	approve(asked, "carried_out")
+	debit("during", "waiting")
+	balanceIs(t, s, 410, 0)
 }

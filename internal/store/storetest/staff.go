@@ -98,6 +98,8 @@ func Render(d *staff.Decision, p staff.PaymentRow, err error) (int, []byte) {
 		return 409, []byte("insufficient_balance")
 	case errors.Is(err, payout.ErrReferenceUsed):
 		return 409, []byte("reference_used")
+	case errors.Is(err, payout.ErrHeld):
+		return 409, []byte("held")
 	case err != nil:
 		return 500, nil
 	}
