@@ -205,7 +205,7 @@ func (l *listener) handler(r *rest.Route, method string) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		req := requestOf(c)
 		req.Route, req.clock = r, clock
-		if r.Realm != rest.RealmOpen && r.Method == fiber.MethodGet {
+		if r.Realm != rest.RealmOpen {
 			c.Set(fiber.HeaderCacheControl, "no-store") // what a payer or recipient needs works like a key
 		}
 		if r.Realm != rest.RealmOpen && !r.Allows(req.Caller.Key.Role) {

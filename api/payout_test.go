@@ -182,6 +182,13 @@ func TestConfirm(t *testing.T) {
 			t.Errorf("%s: %s", what, r)
 		}
 	}
+	for what, r := range map[string]result{"a grab": h.grab(h.app, id, user), "a refused grab": h.grab(h.app, id, ""),
+		"another recipient": h.as(h.app, "PUT", path+"/recipient", `{"account":"x"}`),
+		"confirm again":     h.as(h.app, "POST", path+"/confirm", "")} {
+		if r.header.Get("Cache-Control") != "no-store" {
+			t.Errorf("%s: %s, %s", what, r, r.header)
+		}
+	}
 	seen := h.stack.Provider.Query(t.Context(), payout.OpTransfer, no)
 	seen.ID, seen.Kind, seen.ProviderRef = "paid", payout.ObsSucceeded, "ref"
 	_, err = h.store.Settle(t.Context(), seen, no)
