@@ -68,6 +68,27 @@ func TestMerchantFunding(t *testing.T) {
 	}
 }
 
+// TestNegativeBalance: a balance that a recovery left below zero funds no packet, also without a hold.
+func TestNegativeBalance(t *testing.T) {
+	t.Parallel()
+	h := newFixture(t, parts{})
+	h.opens("", h.app) // the app is known
+	storetest.MoveBalance(t, h.store, h.app.app.ID, payout.PostCredit, 100)
+	_, err := h.database(h.dsn).ExecContext(t.Context(), "UPDATE app_balances SET recovered = TRUE, available = -1 WHERE app_id = ?",
+		h.app.app.ID)
+	h.check(err)
+	body := with("total_amount", "1", "share_count", "1", "funding", ofMerchant)
+	_, r := h.create(h.app, "k", body)
+	for _, r := range []result{r, h.post(h.app, "k", body)} {
+		if r.status != http.StatusPaymentRequired || r.code() != "insufficient_balance" {
+			t.Errorf("%s", r)
+		}
+	}
+	if r := h.as(h.app, "GET", "/v1/balance", ""); string(r.body) != `{"available":-1,"reserved":0,"currency":"CNY"}` {
+		t.Errorf("%s", r)
+	}
+}
+
 // TestMerchantFundingMembers: what a balance does not take.
 func TestMerchantFundingMembers(t *testing.T) {
 	t.Parallel()

@@ -17,14 +17,15 @@ import (
 	"hongbao/internal/provider"
 )
 
-// withPayers makes a provider charge by default whose method needs the sender.
+// withPayers makes a provider charge by default whose methods need the sender; jsapi also their openid.
 func withPayers(c *api.Config) {
 	sandbox, ok := c.Providers.Payouts().(*provider.Sandbox)
 	if !ok {
 		panic("the provider is no sandbox")
 	}
 	limits := payout.Limits{Adapter: payout.Adapter{Provider: "second", Account: "m2"}, RefundWindow: 365 * 24 * time.Hour,
-		Methods: []payout.Method{{Name: "qr", NeedsPayer: true, MinAmount: 1, MaxAmount: 5000}}}
+		Methods: []payout.Method{{Name: "qr", NeedsPayer: true, MinAmount: 1, MaxAmount: 5000},
+			{Name: "jsapi", NeedsPayer: true, Payer: []string{"openid"}}}}
 	var err error
 	if c.Providers, err = payout.NewRegistry("second", sandbox.Name(), sandbox, limited{sandbox, "second", limits}); err != nil {
 		panic(err)
