@@ -22,7 +22,7 @@ func providerCheckCommand() command {
 		long: `Test a configured provider and its settings with calls that move no money: the account,
 the clock, queries of unknown order numbers, notifications with bad signatures and the
 statement of yesterday. Run it before a provider pays for the first time, and after its
-keys or certificates were changed.
+keys or certificates were changed. A statement that is not published yet is skipped.
 
 Use the settings of the worker. The whole suite for adapters is in docs/providers.md.
 

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"maps"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -9,35 +11,42 @@ import (
 	"testing"
 
 	"hongbao/internal/payout"
+	"hongbao/internal/provider/providercheck"
 	"hongbao/internal/provider/wechat/simulator"
 )
 
-// TestOpenWechat: an entry of the file of providers opens an adapter that speaks to the service; a wrong
-// member is named, without its value.
-func TestOpenWechat(t *testing.T) {
-	t.Parallel()
+// serveWechat starts a simulator. It returns its URL, the members of an entry for it, and a function that writes a file.
+func serveWechat(t *testing.T) (url string, own map[string]any, file func(name, text string) string) {
+	t.Helper()
 	m, err := simulator.NewMerchant()
 	if err != nil {
 		t.Fatal(err)
 	}
 	sim := simulator.New(t.Context(), m.Config())
-	defer sim.Close()
 	server := httptest.NewServer(sim)
-	defer server.Close()
+	t.Cleanup(func() { server.Close(); sim.Close() })
 	dir := t.TempDir()
-	file := func(name, text string) string {
+	file = func(name, text string) string {
 		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		return path
 	}
+	return server.URL, map[string]any{"mchid": m.ID, "app_ids": map[string]string{"wechat_jsapi": m.AppID},
+		"api_v3_key_file": file("api.key", m.APIv3Key+"\n"), "merchant_key_file": file("own.pem", simulator.PrivatePEM(m.Private)),
+		"merchant_serial": m.Serial, "public_key_id": m.Public.ID, "public_key_file": file("theirs.pem", m.Public.PublicPEM()),
+		"scene": "1000", "report_infos": []map[string]string{{"info_type": "活动名称", "info_content": "新年"}},
+		"notify_base": "https://pay.example.com"}, file
+}
+
+// TestOpenWechat: an entry of the file of providers opens an adapter that speaks to the service; a wrong
+// member is named, without its value.
+func TestOpenWechat(t *testing.T) {
+	t.Parallel()
+	url, members, file := serveWechat(t)
 	entry := func(change func(map[string]any)) providerEntry {
-		own := map[string]any{"mchid": m.ID, "app_ids": map[string]string{"wechat_jsapi": m.AppID},
-			"api_v3_key_file": file("api.key", m.APIv3Key+"\n"), "merchant_key_file": file("own.pem", simulator.PrivatePEM(m.Private)),
-			"merchant_serial": m.Serial, "public_key_id": m.Public.ID, "public_key_file": file("theirs.pem", m.Public.PublicPEM()),
-			"scene": "1000", "report_infos": []map[string]string{{"info_type": "活动名称", "info_content": "新年"}},
-			"notify_base": "https://pay.example.com"}
+		own := maps.Clone(members)
 		if change != nil {
 			change(own)
 		}
@@ -45,21 +54,21 @@ func TestOpenWechat(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return providerEntry{Name: "shop", Kind: kindWechat, URL: server.URL, Own: raw}
+		return providerEntry{Name: "shop", Kind: kindWechat, URL: url, Own: raw}
 	}
 	a, err := providerKinds[kindWechat](entry(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer a.Close()
-	if a.Name() != "shop" || a.Limits().Adapter.Account != m.ID {
+	if a.Name() != "shop" || a.Limits().Adapter.Account != members["mchid"] {
 		t.Errorf("opened as %s", a.Limits().Adapter)
 	}
 	if checked, is := a.(payout.Checked); !is || checked.Check(t.Context()) != nil {
 		t.Errorf("it cannot be checked: %v", is)
 	}
 	d := &doctor{}
-	if d.checkFunds(t.Context(), a, server.URL); len(d.findings) != 1 || d.findings[0].Verdict != verdictOK ||
+	if d.checkFunds(t.Context(), a, url); len(d.findings) != 1 || d.findings[0].Verdict != verdictOK ||
 		!strings.Contains(d.findings[0].Says, "Available: OPERATION ¥") {
 		t.Errorf("doctor: %+v", d.findings)
 	}
@@ -76,6 +85,33 @@ func TestOpenWechat(t *testing.T) {
 		if err == nil || a != nil || !strings.Contains(err.Error(), "member") || !strings.Contains(err.Error(), name) ||
 			strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v", member, err)
+		}
+	}
+}
+
+// TestProviderTestWechat: a new account passes; its bills of yesterday do not exist yet, which is no failure.
+func TestProviderTestWechat(t *testing.T) {
+	t.Parallel()
+	url, own, file := serveWechat(t)
+	own["name"], own["kind"], own["url"] = "shop", kindWechat, url
+	raw, err := json.Marshal(map[string]any{"providers": []any{own}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out, notes bytes.Buffer
+	code := execute(t.Context(), []string{"provider", "test", "shop", "--json"},
+		[]string{"HONGBAO_PROVIDERS_FILE=" + file("providers.json", string(raw))}, &out, &notes)
+	var got struct {
+		Passed  bool
+		Results []providercheck.Result
+	}
+	if err := json.Unmarshal(out.Bytes(), &got); err != nil || code != exitOK || !got.Passed || len(got.Results) != 7 {
+		t.Fatalf("%d: %s %s, %v", code, out.String(), notes.String(), err)
+	}
+	for i, r := range got.Results {
+		last := i == len(got.Results)-1
+		if last != (r.Verdict == providercheck.Skipped) || last && !strings.Contains(r.Why, "not published") {
+			t.Errorf("%+v", r)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package payout
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
@@ -19,8 +20,11 @@ type Notified interface {
 	AnswerNotification(err error) *NotificationAnswer
 }
 
-// Stated is a provider with a statement of each day. An error of Statement means that there was no
-// usable answer; the call may be repeated.
+// ErrNotPublished is returned for a statement that the provider has not made yet.
+var ErrNotPublished = errors.New("the provider has not published it yet")
+
+// Stated is a provider with a statement of each day. Errors of Statement: ErrNotPublished; any other means that there
+// was no usable answer. The call may be repeated.
 type Stated interface {
 	Provider
 	// Zone is the time zone of the statement's days, with its IANA name: the daily reconciliation is scheduled in it.

@@ -22,7 +22,7 @@ type Verdict string
 const (
 	Passed  Verdict = "passed"
 	Failed  Verdict = "FAILED"
-	Skipped Verdict = "skipped" // the provider does not have what is checked
+	Skipped Verdict = "skipped" // the provider does not have what is checked, or not yet
 )
 
 // Result is the result of one check, and why.
@@ -45,7 +45,8 @@ type target struct {
 	now func() time.Time
 }
 
-// checks returns the checks in their order. A check returns what it saw, or an error: errSkipped, or what is wrong.
+// checks returns the checks in their order. A check returns what it saw, or an error: errSkipped, payout.ErrNotPublished,
+// or what is wrong.
 func checks() []struct {
 	name string
 	run  func(context.Context, target) (string, error)
@@ -71,7 +72,7 @@ func Run(ctx context.Context, p payout.Provider, url string, now func() time.Tim
 		r := Result{Case: c.name, Verdict: Passed}
 		saw, err := c.run(ctx, target{p, url, now})
 		switch {
-		case errors.Is(err, errSkipped):
+		case errors.Is(err, errSkipped), errors.Is(err, payout.ErrNotPublished):
 			r.Verdict, r.Why = Skipped, err.Error()
 		case err != nil:
 			r.Verdict, r.Why = Failed, err.Error()

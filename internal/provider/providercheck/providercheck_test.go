@@ -3,6 +3,7 @@ package providercheck
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -58,6 +59,13 @@ func (f all) Statement(_ context.Context, day payout.Day, _ string) (payout.Stat
 	return payout.StatementPage{}, f.err
 }
 
+// early is a provider that has not published the statement of yesterday.
+type early struct{ all }
+
+func (early) Statement(context.Context, payout.Day, string) (payout.StatementPage, error) {
+	return payout.StatementPage{}, fmt.Errorf("no usable answer: %w", payout.ErrNotPublished)
+}
+
 // TestRun: each check finds its fault, says why, and moves no money.
 func TestRun(t *testing.T) {
 	t.Parallel()
@@ -65,6 +73,7 @@ func TestRun(t *testing.T) {
 	t.Cleanup(server.Close)
 	good := all{fake{kind: payout.ObsNeverReceived}}
 	refused := all{fake{kind: payout.ObsNeverReceived, err: errors.New("401")}}
+	fresh := early{good}
 	const account, clock, charge, pay, refund, signature, statement = 0, 1, 2, 3, 4, 5, 6
 	optional := []int{account, signature, statement}
 	for name, c := range map[string]struct {
@@ -76,6 +85,7 @@ func TestRun(t *testing.T) {
 		"good":               {p: good, url: server.URL},
 		"least":              {p: good.fake, url: server.URL, skipped: optional},
 		"no answer":          {p: all{fake{kind: payout.ObsNoAnswer}}, url: server.URL, failed: []int{charge, pay, refund}},
+		"not published":      {p: fresh, url: server.URL, skipped: []int{statement}},
 		"error":              {p: refused, url: server.URL, failed: []int{account, statement}},
 		"accepts everything": {p: all{fake{kind: payout.ObsNeverReceived, accepts: true}}, url: server.URL, failed: []int{signature}},
 		"clock ahead":        {p: good.fake, url: server.URL, off: time.Minute, failed: []int{clock}, skipped: optional},

@@ -35,7 +35,6 @@ const (
 
 var (
 	errNoBill   = errors.New("there is no such bill")
-	errEarly    = errors.New("the bills of this day are not made yet")
 	errBillHash = errors.New("the file has another hash than its bill")
 	errBill     = errors.New("the bill is not well formed")
 )
@@ -57,7 +56,7 @@ type billLine struct {
 // Statement returns a page of the movements of a day, from the trade bill (charges) and the fund flows
 // (refunds, transfers, fees, top-ups, withdrawals): of a transfer it is listed only if a query says that it succeeded. A day that
 // has not ended has no lines. Bills are made at 10:00 of the next day; until then, and while a file is
-// damaged, it returns an error. Errors wrap ErrAnswer; the call may be repeated.
+// damaged, it returns an error. Errors: payout.ErrNotPublished; others wrap ErrAnswer. The call may be repeated.
 func (a *Adapter) Statement(ctx context.Context, day payout.Day, after string) (payout.StatementPage, error) {
 	fail := func(err error) (payout.StatementPage, error) {
 		return payout.StatementPage{}, fmt.Errorf("statement of %s: %w: %w", day, ErrAnswer, err)
@@ -73,6 +72,9 @@ func (a *Adapter) Statement(ctx context.Context, day payout.Day, after string) (
 		}
 	}
 	lines, err := a.billsOf(ctx, day)
+	if errors.Is(err, payout.ErrNotPublished) {
+		return payout.StatementPage{}, fmt.Errorf("statement of %s: %w", day, err)
+	}
 	if err != nil {
 		return fail(err)
 	}
@@ -127,7 +129,7 @@ func (a *Adapter) billsOf(ctx context.Context, day payout.Day) ([]billLine, erro
 	}
 	_, end := day.Span(china)
 	if a.now().Before(end.Add(billsMade)) {
-		return nil, errEarly
+		return nil, fmt.Errorf("%w: bills are made at 10:00 of the next day", payout.ErrNotPublished)
 	}
 	date := url.Values{"bill_date": {string(day)}, "tar_type": {"GZIP"}}
 	files, found := map[string][]byte{}, 0
@@ -143,7 +145,7 @@ func (a *Adapter) billsOf(ctx context.Context, day payout.Day) ([]billLine, erro
 		}
 	}
 	if found == 0 && a.now().Before(end.Add(billsLate)) {
-		return nil, fmt.Errorf("%w, or nothing moved on it", errEarly)
+		return nil, fmt.Errorf("%w, or nothing moved: there is no bill", payout.ErrNotPublished)
 	}
 	lines, err := readBills(files, day)
 	if err != nil {

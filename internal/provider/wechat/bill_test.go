@@ -104,7 +104,7 @@ func TestStatementLate(t *testing.T) {
 		a := r.adapter(t, nil) // it keeps the statement of a day
 		a.now = func() time.Time { return end.Add(at) }
 		page, err := a.Statement(t.Context(), day, "")
-		if (err == nil) != ok || len(page.Lines) != 0 || err != nil && !errors.Is(err, ErrAnswer) {
+		if (err == nil) != ok || len(page.Lines) != 0 || err != nil && !errors.Is(err, payout.ErrNotPublished) {
 			t.Errorf("%v after the day: %+v, %v", at, page, err)
 		}
 	}
