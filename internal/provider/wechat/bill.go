@@ -25,12 +25,17 @@ const (
 	// billTimeout bounds the download of a bill, billBytes its size, packed and unpacked.
 	billTimeout = 2 * time.Minute
 	billBytes   = 512 << 20
-	// billsMade is when all bills of a day exist, after its end; billsLate when a day without any bill
-	// counts as a day without movements.
+	// billsMade is when all bills of a day should exist, after its end; billsLate when each bill that does not exist
+	// counts as one without movements.
 	billsMade = 10 * time.Hour
 	billsLate = billsMade + 24*time.Hour
 	// downloadPath is where every bill is fetched.
 	downloadPath = "/v3/billdownload/file"
+	// The bills of a day. Charges and accepted refunds are in the trade bill, movements of a fund in its flow.
+	tradeBill     = "tradebill?bill_type=ALL"
+	basicFlow     = "fundflowbill?account_type=" + string(FundBasic)
+	operationFlow = "fundflowbill?account_type=" + string(FundOperation)
+	feesFlow      = "fundflowbill?account_type=" + string(FundFees)
 )
 
 var (
@@ -132,20 +137,25 @@ func (a *Adapter) billsOf(ctx context.Context, day payout.Day) ([]billLine, erro
 		return nil, fmt.Errorf("%w: bills are made at 10:00 of the next day", payout.ErrNotPublished)
 	}
 	date := url.Values{"bill_date": {string(day)}, "tar_type": {"GZIP"}}
-	files, found := map[string][]byte{}, 0
-	for _, bill := range []string{"tradebill?bill_type=ALL", "fundflowbill?account_type=" + string(FundBasic),
-		"fundflowbill?account_type=" + string(FundOperation), "fundflowbill?account_type=" + string(FundFees)} {
+	files := map[string][]byte{}
+	for _, bill := range []string{tradeBill, basicFlow, operationFlow, feesFlow} {
 		file, err := a.bill(ctx, "/v3/bill/"+bill+"&"+date.Encode())
-		if err != nil && !errors.Is(err, errNoBill) {
+		if errors.Is(err, errNoBill) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", bill, err)
+		}
+		files[bill] = file
+	}
+	if a.now().Before(end.Add(billsLate)) {
+		bill, err := awaited(files, a.cfg.Scene != "")
+		if err != nil {
 			return nil, err
 		}
-		if err == nil {
-			files[bill] = file
-			found++
+		if bill != "" {
+			return nil, fmt.Errorf("%w: there is no %s, or not yet", payout.ErrNotPublished, bill)
 		}
-	}
-	if found == 0 && a.now().Before(end.Add(billsLate)) {
-		return nil, fmt.Errorf("%w, or nothing moved: there is no bill", payout.ErrNotPublished)
 	}
 	lines, err := readBills(files, day)
 	if err != nil {
@@ -153,6 +163,33 @@ func (a *Adapter) billsOf(ctx context.Context, day payout.Day) ([]billLine, erro
 	}
 	a.bills.day, a.bills.lines = day, lines
 	return lines, nil
+}
+
+// awaited returns a bill that does not exist although something may have moved in it; "": the bills are complete. pays
+// says that the account makes transfers.
+//
+// WeChat Pay answers STATEMENT_CREATING while it makes a bill, and NO_STATEMENT_EXIST when nothing moved
+// (pay.weixin.qq.com/doc/v3/merchant/4013071254). The latter alone is not believed where another bill speaks against it:
+// charges and refunds are both in the trade bill and in the flow of the basic account. Nothing else lists transfers, so
+// a day without any is not believed of an account that makes them. Nor is a day without any bill.
+func awaited(files map[string][]byte, pays bool) (bill string, err error) {
+	_, traded := files[tradeBill]
+	basic, flowed := files[basicFlow]
+	_, paid := files[operationFlow]
+	switch {
+	case len(files) == 0:
+		return "bill", nil
+	case traded && !flowed:
+		return basicFlow, nil
+	case pays && !paid:
+		return operationFlow, nil
+	case traded || !flowed:
+		return "", nil
+	}
+	if traded, err = listsTrades(basic); traded {
+		return tradeBill, err
+	}
+	return "", err
 }
 
 // bill applies for a bill, downloads it and compares its hash: the download carries no signature.
@@ -163,8 +200,13 @@ func (a *Adapter) bill(ctx context.Context, path string) ([]byte, error) {
 		DownloadURL string `json:"download_url"`
 	}
 	err := a.get(ctx, request{method: http.MethodGet, path: path}, &v)
-	if refused, ok := errors.AsType[*refusedError](err); ok && refused.code == "NO_STATEMENT_EXIST" {
-		return nil, errNoBill
+	if refused, ok := errors.AsType[*refusedError](err); ok {
+		switch refused.code {
+		case "NO_STATEMENT_EXIST":
+			return nil, errNoBill
+		case "STATEMENT_CREATING":
+			return nil, fmt.Errorf("%w: it is being made", payout.ErrNotPublished)
+		}
 	}
 	if err != nil {
 		return nil, err

@@ -110,6 +110,88 @@ func TestStatementLate(t *testing.T) {
 	}
 }
 
+// TestStatementIncomplete: a bill that is later than the others is waited for, and then the day has all lines. Without
+// the bills that an account does not need, its day is complete at once.
+func TestStatementIncomplete(t *testing.T) {
+	t.Parallel()
+	const trade, basic, operation, fees = "tradebill", string(FundBasic), string(FundOperation), string(FundFees)
+	day := payout.DayOf(time.Now(), china)
+	_, end := day.Span(china)
+	charge, pay := []payout.Op{payout.OpCharge}, []payout.Op{payout.OpTransfer}
+	both := []payout.Op{payout.OpCharge, payout.OpTransfer}
+	for name, c := range map[string]struct {
+		moved      []payout.Op
+		late, code string
+		chargeOnly bool
+		waits      bool
+	}{
+		"late flow of the basic account":        {moved: both, late: basic, code: simulator.NoStatement, waits: true},
+		"late trade bill":                       {moved: both, late: trade, code: simulator.NoStatement, waits: true},
+		"late flow of transfers":                {moved: both, late: operation, code: simulator.NoStatement, waits: true},
+		"a bill is being made":                  {moved: both, late: fees, code: simulator.StatementCreating, waits: true},
+		"charges and transfers":                 {moved: both},
+		"an account that pays, without charges": {moved: pay},
+		"no transfer of an account that pays":   {moved: charge, waits: true},
+		"an account that only charges":          {moved: charge, chargeOnly: true},
+	} {
+		r := newRig(t, func(c *simulator.Config) { c.BillsAtOnce = true }, nil)
+		sender, o := r.adapter(t, nil), &orders{}
+		for _, op := range c.moved {
+			in := map[payout.Op]payout.Instruction{payout.OpCharge: charged(MethodJSAPI), payout.OpTransfer: paidOut(payer)}[op]
+			order := o.order(t, sender, in)
+			sender.Send(t.Context(), order)
+			r.sim.Pay(order.OrderNo, "", 0)
+			r.sim.Confirm(order.OrderNo)
+		}
+		a := r.adapter(t, func(cfg *Config) {
+			if c.chargeOnly {
+				cfg.Scene = ""
+			}
+		})
+		read := func(after time.Duration) (moved int, err error) {
+			a.now = func() time.Time { return end.Add(after) }
+			page, err := a.Statement(t.Context(), day, "")
+			for _, l := range page.Lines {
+				if l.Op == payout.OpCharge || l.Op == payout.OpTransfer {
+					moved++
+				}
+			}
+			return moved, err
+		}
+		r.sim.LateBill(c.late, c.code)
+		if n, err := read(11 * time.Hour); errors.Is(err, payout.ErrNotPublished) != c.waits || !c.waits && (err != nil || n != len(c.moved)) {
+			t.Errorf("%s, at 11:00: %d, %v", name, n, err)
+		}
+		r.sim.LateBill(c.late, "")
+		later := 12 * time.Hour
+		if c.late == "" {
+			later = billsLate
+		}
+		if n, err := read(later); err != nil || n != len(c.moved) {
+			t.Errorf("%s, later: %d, %v", name, n, err)
+		}
+	}
+}
+
+// TestAwaited: a missing trade bill is empty only if nothing but our own money moved in the basic account.
+func TestAwaited(t *testing.T) {
+	t.Parallel()
+	flow := func(kind string) []byte {
+		return []byte(flowHead + strings.ReplaceAll(flowRow, "退款", kind) + flowTail + "`1.0,`0.0,`0.00,`1.0,`0.02\r\n")
+	}
+	for kind, want := range map[string]string{"充值": "", "提现": "", "退款": tradeBill, "交易": tradeBill, "其他": tradeBill} {
+		if bill, err := awaited(map[string][]byte{basicFlow: flow(kind)}, false); err != nil || bill != want {
+			t.Errorf("%s: %q, %v", kind, bill, err)
+		}
+	}
+	if _, err := awaited(map[string][]byte{basicFlow: []byte("x")}, false); !errors.Is(err, errBill) {
+		t.Errorf("a damaged flow: %v", err)
+	}
+	if bill, err := awaited(map[string][]byte{}, false); err != nil || bill == "" {
+		t.Errorf("a day without any bill is complete: %v", err)
+	}
+}
+
 // TestStatementDamaged: a file with another hash, or an address elsewhere, is no statement.
 func TestStatementDamaged(t *testing.T) {
 	t.Parallel()

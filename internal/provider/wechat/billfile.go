@@ -220,6 +220,20 @@ func readFlows(file []byte, day payout.Day, refunds map[string]refundRow) ([]bil
 	return lines, nil
 }
 
+// listsTrades reports whether a fund flow lists more than money that we moved ourselves, so that the day has charges or
+// refunds.
+func listsTrades(file []byte) (bool, error) {
+	rows, _, err := readTable(file)
+	if err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(rows, func(row map[string]string) bool {
+		what := row[colName] + row[colKind]
+		own := func(word string) bool { return strings.Contains(what, word) }
+		return !slices.ContainsFunc([]string{"提现", "充值", "转账"}, own)
+	}), nil
+}
+
 // flowLines reads one movement of a fund. There are none for charges, which are in the trade bill, for the
 // settlement between funds, and for incoming money of a transfer: it was not confirmed. Money moved from
 // one of our funds to another is a withdrawal from the one and a top-up of the other.

@@ -68,6 +68,22 @@ func (s *Server) fundBalance(c call) reply {
 	return reply{status: http.StatusOK, value: map[string]int64{"available_amount": opening + s.balance[fund], "pending_amount": 0}}
 }
 
+// Codes of bills that are not there.
+const (
+	NoStatement       = "NO_STATEMENT_EXIST"
+	StatementCreating = "STATEMENT_CREATING"
+)
+
+// LateBill refuses a bill with a code, whatever moved: "tradebill", or the account of a fund flow. "": it is made.
+func (s *Server) LateBill(bill, code string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lateBills == nil {
+		s.lateBills = map[string]string{}
+	}
+	s.lateBills[bill] = code
+}
+
 // bill makes the file of a day and answers where it can be fetched.
 func (s *Server) bill(c call) reply {
 	q := c.URL.Query()
@@ -77,18 +93,22 @@ func (s *Server) bill(c call) reply {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	missing := refusal(http.StatusBadRequest, "NO_STATEMENT_EXIST", "账单文件不存在")
+	missing := refusal(http.StatusBadRequest, NoStatement, "账单文件不存在")
 	if !s.cfg.BillsAtOnce && time.Now().Before(day.Add(34*time.Hour)) {
 		return missing
 	}
-	var text string
-	switch c.PathValue("kind") {
+	var text, late string
+	switch kind := c.PathValue("kind"); kind {
 	case "tradebill":
-		text = s.tradeBill(day)
+		text, late = s.tradeBill(day), s.lateBills[kind]
 	case "fundflowbill":
-		text = s.fundFlow(day, cmp.Or(q.Get("account_type"), basic))
+		fund := cmp.Or(q.Get("account_type"), basic)
+		text, late = s.fundFlow(day, fund), s.lateBills[fund]
 	default:
 		return refusal(http.StatusNotFound, "RESOURCE_NOT_EXISTS", "接口不存在")
+	}
+	if late != "" {
+		return refusal(http.StatusBadRequest, late, "账单文件不存在或生成中")
 	}
 	if text == "" {
 		return missing

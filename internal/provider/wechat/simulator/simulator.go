@@ -66,6 +66,7 @@ type Server struct {
 	flows          []flow
 	files          map[string][]byte // by download token
 	balance        map[string]int64  // changes, by fund
+	lateBills      map[string]string // the codes of their refusals, by kind and account
 }
 
 // New returns a simulator whose background work ends with ctx or Close.
