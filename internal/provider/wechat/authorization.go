@@ -38,9 +38,11 @@ type authorizationAnswer struct {
 	OutAuthorizationNo string    `json:"out_authorization_no"`
 	OpenID             string    `json:"openid"`
 	State              string    `json:"state"`
-	CloseReason        string    `json:"close_reason"`
 	PackageInfo        string    `json:"package_info"`
 	CreateTime         time.Time `json:"create_time"`
+	CloseInfo          struct {
+		Reason string `json:"close_reason"`
+	} `json:"close_info"`
 }
 
 var authorizationStates = map[string]payout.AuthorizationStatus{
@@ -59,8 +61,8 @@ func (a *Adapter) Authorize(ctx context.Context, no, account, shown string) (pay
 	if err != nil {
 		return payout.Authorization{}, fmt.Errorf("%w: %w", payout.ErrAuthorizationRefused, err)
 	}
-	var ignored struct{}
-	err = a.get(ctx, request{method: http.MethodPost, path: pathAuthorize, body: body}, &ignored)
+	var requested authorizationAnswer
+	err = a.get(ctx, request{method: http.MethodPost, path: pathAuthorize, body: body}, &requested)
 	if refused, ok := errors.AsType[*refusedError](err); ok && refused.status < http.StatusInternalServerError &&
 		refused.status != http.StatusTooManyRequests {
 		return payout.Authorization{}, fmt.Errorf("%w: %s: %s", payout.ErrAuthorizationRefused, refused.code, refused.message)
@@ -68,7 +70,11 @@ func (a *Adapter) Authorize(ctx context.Context, no, account, shown string) (pay
 	if err != nil {
 		return payout.Authorization{}, err
 	}
-	return a.Authorization(ctx, no, account)
+	out, err := a.Authorization(ctx, no, account)
+	if err == nil && out.Status == payout.AuthorizationPending && out.Action == nil {
+		out.Action = a.confirmAction(requested.PackageInfo, requested.CreateTime) // the query need not have it
+	}
+	return out, err
 }
 
 // Authorization implements payout.Authorizer.
@@ -87,7 +93,7 @@ func (a *Adapter) Authorization(ctx context.Context, no, account string) (payout
 	if out.Status, known = authorizationStates[v.State]; !known || v.OutAuthorizationNo != no || v.OpenID != account {
 		return out, fmt.Errorf("%w: %s", ErrAnswer, codeUnexpected)
 	}
-	out.Reason = v.CloseReason
+	out.Reason = v.CloseInfo.Reason
 	if out.Status == payout.AuthorizationPending {
 		out.Action = a.confirmAction(v.PackageInfo, v.CreateTime)
 	}

@@ -64,3 +64,15 @@ func TestAuthorization(t *testing.T) {
 		t.Errorf("no answer: %v", err)
 	}
 }
+
+// TestAuthorizationPackage: a query need not have what the recipient's client needs; the answer to the request has it.
+func TestAuthorizationPackage(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(c *simulator.Config) { c.PackageOnce = true }, nil)
+	a := r.adapter(t, nil)
+	who := payout.Authorizing{App: "shop", User: "u", Provider: "wechat", Account: payer}
+	got, err := who.Current(t.Context(), a, true)
+	if err != nil || got.Action == nil || !r.sim.Accept(got.Action.Parameters["package"]) {
+		t.Errorf("%+v, %v", got, err)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -185,6 +186,7 @@ func exerciseAll(t *testing.T, r *rig) {
 			t.Error(err)
 		}
 	}
+	exerciseAuthorization(t, r, a)
 	if err := a.Check(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -194,5 +196,24 @@ func exerciseAll(t *testing.T, r *rig) {
 	funds, err := a.Funds(t.Context())
 	if err != nil || len(funds) != 2 || funds[0].Name != "OPERATION" || funds[0].Available < 1 || funds[1].Available < 1 {
 		t.Errorf("funds %+v, %v", funds, err)
+	}
+}
+
+// exerciseAuthorization requests an agreement and queries it until it has ended.
+func exerciseAuthorization(t *testing.T, r *rig, a *Adapter) {
+	t.Helper()
+	no := strings.Repeat("a", 32)
+	pending, err := a.Authorize(t.Context(), no, payer, "小明")
+	if err != nil || pending.Status != payout.AuthorizationPending || !r.sim.Accept(pending.Action.Parameters["package"]) {
+		t.Fatalf("%+v, %v", pending, err)
+	}
+	if active, err := a.Authorization(t.Context(), no, payer); err != nil || active.Status != payout.AuthorizationActive {
+		t.Errorf("%+v, %v", active, err)
+	}
+	if !r.sim.CloseAuthorisation(no) {
+		t.Error("it cannot be closed")
+	}
+	if ended, err := a.Authorization(t.Context(), no, payer); err != nil || ended.Reason != "USER_CLOSE" {
+		t.Errorf("%+v, %v", ended, err)
 	}
 }

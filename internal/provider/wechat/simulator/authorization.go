@@ -9,15 +9,16 @@ import (
 
 // authorisation is a recipient's agreement to receipts without a tap.
 type authorisation struct {
-	openid, state, reason, packageInfo string
-	created                            time.Time
+	openid, display, state, reason, packageInfo string
+	created, accepted, closed                   time.Time
 }
 
 // Authorise records an agreement that its recipient has accepted.
 func (s *Server) Authorise(no, openid string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.authorisations[no] = &authorisation{openid: openid, state: "TAKING_EFFECT", created: time.Now()}
+	now := time.Now()
+	s.authorisations[no] = &authorisation{openid: openid, display: openid, state: "TAKING_EFFECT", created: now, accepted: now}
 }
 
 // Accept is the recipient's tap with the package of an agreement, all that the recipient's client knows.
@@ -26,7 +27,7 @@ func (s *Server) Accept(pack string) bool {
 	defer s.mu.Unlock()
 	for _, a := range s.authorisations {
 		if a.packageInfo == pack && a.state == "WAIT_USER_CONFIRM" {
-			a.state, a.packageInfo = "TAKING_EFFECT", ""
+			a.state, a.packageInfo, a.accepted = "TAKING_EFFECT", "", time.Now()
 			return true
 		}
 	}
@@ -45,7 +46,7 @@ func (s *Server) CloseAuthorisation(no string) bool {
 	if a.state == "WAIT_USER_CONFIRM" {
 		a.reason = "USER_OVERDUE_UNCONFIRMED"
 	}
-	a.state, a.packageInfo = "CLOSED", ""
+	a.state, a.packageInfo, a.closed = "CLOSED", "", time.Now()
 	return true
 }
 
@@ -81,7 +82,7 @@ func (s *Server) createAuthorisation(c call) reply {
 	}
 	a := s.authorisations[in.No]
 	if a == nil {
-		a = &authorisation{openid: in.OpenID, state: "WAIT_USER_CONFIRM", packageInfo: nonce(32), created: time.Now()}
+		a = &authorisation{openid: in.OpenID, display: in.Display, state: "WAIT_USER_CONFIRM", packageInfo: nonce(32), created: time.Now()}
 		s.authorisations[in.No] = a
 	}
 	return reply{status: http.StatusOK, value: map[string]any{"out_authorization_no": in.No, "state": a.state,
@@ -96,13 +97,16 @@ func (s *Server) queryAuthorisation(c call) reply {
 	if a == nil {
 		return refusal(http.StatusNotFound, "NOT_FOUND", "记录不存在")
 	}
-	view := map[string]any{"out_authorization_no": no, "appid": s.cfg.AppIDs[0], "openid": a.openid, "state": a.state,
-		"create_time": a.created.Format(time.RFC3339)}
-	if a.state == "WAIT_USER_CONFIRM" && c.URL.Query().Get("is_display_authorization") == "true" {
+	view := map[string]any{"out_authorization_no": no, "appid": s.cfg.AppIDs[0], "openid": a.openid, "user_display_name": a.display,
+		"state": a.state, "create_time": a.created.Format(time.RFC3339)}
+	if !a.accepted.IsZero() {
+		view["authorization_id"], view["authorize_time"] = "2012025"+no, a.accepted.Format(time.RFC3339)
+	}
+	if a.state == "WAIT_USER_CONFIRM" && !s.cfg.PackageOnce && c.URL.Query().Get("is_display_authorization") == "true" {
 		view["package_info"] = a.packageInfo
 	}
 	if a.state == "CLOSED" {
-		view["close_reason"] = a.reason
+		view["close_info"] = map[string]string{"close_time": a.closed.Format(time.RFC3339), "close_reason": a.reason}
 	}
 	return reply{status: http.StatusOK, value: view}
 }

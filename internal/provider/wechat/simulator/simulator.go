@@ -45,6 +45,8 @@ type Config struct {
 	// VoucherIsBillNo puts the vendor's number in the voucher column of the fund flow instead of ours:
 	// which of both the real file has is not documented.
 	VoucherIsBillNo bool
+	// PackageOnce leaves the package of an agreement out of its queries: whether they have it is not documented.
+	PackageOnce bool
 }
 
 // Server is a running simulator. It implements http.Handler.
