@@ -184,7 +184,8 @@ var settings = []setting{
 	{flag: "provider-key", env: "HONGBAO_PROVIDER_KEY", kind: kindText, secret: true, required: true, unless: "providers-file",
 		usage: "bearer key of the payment provider", commands: append([]string{cmdProvider}, providerCommands...)},
 	{flag: "provider-account", env: "HONGBAO_PROVIDER_ACCOUNT", fallback: provider.SandboxAccount, kind: kindAccount, required: true,
-		usage:    "our account at the payment provider, such as a merchant number; the first start stores it in MySQL, another one is refused",
+		usage: "our account at the payment provider, such as a merchant number; the first start stores it in MySQL, with another one " +
+			"the provider is held",
 		commands: append([]string{cmdProvider}, providerCommands...)},
 	{flag: "provider-rate", env: "HONGBAO_PROVIDER_RATE", fallback: "0", kind: kindRate, required: true,
 		usage: "maximum of charges, payouts and refunds per second that all workers together send to the provider; the same for every " +
