@@ -38,9 +38,9 @@ const (
 )
 
 // Admission decides whether a send may go out now or is deferred. A deferred send has no order
-// number and no note, and is retried by its run. Three things defer a send: a hold, failures of
-// the provider (one circuit breaker per operation), and the throttle of all workers. The store
-// detects a hold in the transaction of the send.
+// number and no note, and is retried by its run. Four things defer a send: a hold, the spacing of
+// a charge's refunds, failures of the provider (one circuit breaker per operation), and the throttle
+// of all workers. The store detects a hold and the spacing in the transaction of the send.
 //
 // Breakers are local to this process. A process whose calls fail stops after a handful; sharing
 // that state would save those few calls, and a wrong state would stop all workers. A nil
@@ -166,15 +166,15 @@ func (g *Admission) reserve(ctx context.Context, id string) time.Duration {
 	return 0
 }
 
-// deferHeld defers a payment that a hold has stopped.
-func (g *Admission) deferHeld(op payout.Op, id string) time.Duration {
+// deferBegun defers an admitted payment whose send the store has not noted, for `least` or longer.
+func (g *Admission) deferBegun(op payout.Op, id string, why payout.Deferral, least time.Duration) time.Duration {
 	if g == nil {
-		return deferFirst
+		return max(least, deferFirst)
 	}
 	g.cancel(op)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.deferSend(id, payout.DeferredHeld, 0)
+	return g.deferSend(id, why, least)
 }
 
 // deferSend notes a deferred payment and returns its pause: at least `least`, longer after each

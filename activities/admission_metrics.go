@@ -39,7 +39,8 @@ func (g *Admission) collect(out chan<- prometheus.Metric) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.forgetOverdue(g.Now())
-	count := map[payout.Deferral]int{payout.DeferredHeld: 0, payout.DeferredLowBalance: 0, payout.DeferredOutage: 0}
+	count := map[payout.Deferral]int{payout.DeferredHeld: 0, payout.DeferredLowBalance: 0, payout.DeferredOutage: 0,
+		payout.DeferredRefundSpacing: 0}
 	for _, p := range g.deferred {
 		count[p.why]++
 	}

@@ -18,6 +18,8 @@ import (
 
 var paymentID = func(n int) string { return payout.ID(payout.KindPayout, "0123456789abcdefghij", n) }
 
+func refundID(n int) string { return payout.ID(payout.KindRefund, "0123456789abcdefghij", n) }
+
 // book is a store that only notes sends.
 type book struct {
 	anyPacket
@@ -25,6 +27,8 @@ type book struct {
 	sends map[string]int
 	held  *payout.Hold
 	asked bool // the rows say ask
+	// spaced is how long a refund waits for another one of its charge.
+	spaced time.Duration
 
 	lapses int
 	late   bool // nothing lapses
@@ -49,8 +53,11 @@ func (b *book) BeginSend(_ context.Context, id string, _ payout.Limits, _ func(p
 	if b.held != nil || b.asked {
 		return payout.SendStart{State: b.state(id), Hold: b.held}, nil
 	}
+	if st := b.state(id); b.spaced > 0 {
+		return payout.SendStart{State: st, SpacedUntil: st.Clock.Add(b.spaced)}, nil
+	}
 	b.sends[id]++
-	return payout.SendStart{State: b.state(id), Order: &payout.Order{Op: payout.OpTransfer, OrderNo: payout.OrderNo(id, 1),
+	return payout.SendStart{State: b.state(id), Order: &payout.Order{Op: opOf(id), OrderNo: payout.OrderNo(id, 1),
 			Send: b.sends[id]}},
 		nil
 }
@@ -205,6 +212,33 @@ func TestAdmissionHold(t *testing.T) {
 	}
 }
 
+// TestAdmissionSpacesRefunds: a refund too soon after another one waits until its time, and little longer. The
+// trial call of an open breaker is left to another payment.
+func TestAdmissionSpacesRefunds(t *testing.T) {
+	c := newTimed(nil)
+	c.bank.answer = low
+	for i := range 3 {
+		c.try(t, refundID(i))
+	}
+	c.at = c.at.Add(time.Minute)
+	c.book.spaced = 40 * time.Second
+	for range 3 {
+		before := time.Now()
+		step := c.try(t, refundID(7))
+		if wait := step.At.Sub(before); step.Do != payout.ActionSend || step.Deferred != payout.DeferredRefundSpacing || wait < c.book.spaced ||
+			wait > c.book.spaced+2*time.Second {
+			t.Fatalf("after %v: %+v", wait, step)
+		}
+	}
+	if text := exposed(t, c.admission); !strings.Contains(text, `hongbao_payments_parked{provider="sandbox",why="refund_spacing"} 1`) {
+		t.Errorf("not counted in\n%s", text)
+	}
+	c.book.spaced, c.bank.answer = 0, payout.Observation{Kind: payout.ObsSucceeded}
+	if step := c.try(t, refundID(7)); step.Deferred != payout.NotDeferred || c.bank.sends != 4 {
+		t.Errorf("%d sends, %+v", c.bank.sends, step)
+	}
+}
+
 // TestAdmissionSpreads: the retries of ten thousand deferred payments are spread over the time
 // that a hundred a second take.
 func TestAdmissionSpreads(t *testing.T) {
@@ -214,7 +248,7 @@ func TestAdmissionSpreads(t *testing.T) {
 	for range 2 {
 		waits = waits[:0]
 		for i := range many {
-			waits = append(waits, g.deferHeld(payout.OpTransfer, paymentID(i)))
+			waits = append(waits, g.deferBegun(payout.OpTransfer, paymentID(i), payout.DeferredHeld, 0))
 		}
 	}
 	slices.Sort(waits)

@@ -62,7 +62,7 @@ func (a *Payments) PayNow(ctx context.Context, c packet.Claim) (Outcome, error) 
 		admission.cancel(op)
 		return Outcome{}, temporalError(err)
 	case begun.Hold != nil:
-		return a.recordOnly(ctx, c, payout.DeferredHeld, admission.deferHeld(op, id))
+		return a.recordOnly(ctx, c, payout.DeferredHeld, admission.deferBegun(op, id, payout.DeferredHeld, 0))
 	case begun.Order == nil, elapsed(noted, a.clock()) >= payout.LeaveWithin:
 		admission.cancel(op)
 		return Outcome{State: begun.State}, nil

@@ -79,7 +79,10 @@ func (a *Payments) begin(ctx context.Context, to payout.Provider, id string) (be
 	case err != nil:
 		admission.cancel(op)
 	case begun.Hold != nil:
-		a.deferStep(&begun.State, payout.DeferredHeld, admission.deferHeld(op, id))
+		a.deferStep(&begun.State, payout.DeferredHeld, admission.deferBegun(op, id, payout.DeferredHeld, 0))
+	case !begun.SpacedUntil.IsZero():
+		wait := begun.SpacedUntil.Sub(begun.State.Clock)
+		a.deferStep(&begun.State, payout.DeferredRefundSpacing, admission.deferBegun(op, id, payout.DeferredRefundSpacing, wait))
 	case begun.Order == nil:
 		admission.cancel(op)
 	default:

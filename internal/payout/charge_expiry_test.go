@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// TestR4_OnlyUnsentChargesExpire: only a charge without an order number fails without a statement
-// of the provider.
-func TestR4_OnlyUnsentChargesExpire(t *testing.T) {
+// TestR4_OnlyUnsentFail: only a charge or refund without an order number fails without a statement of the
+// provider.
+func TestR4_OnlyUnsentFail(t *testing.T) {
 	for _, kind := range []Kind{KindCharge, KindPayout, KindRefund, KindHonour} {
 		for _, status := range Statuses {
 			for attempt := range 2 {
 				p := newPaymentStore(kind).p
 				p.Status, p.Attempt = status, attempt
 				before := p
-				want := kind == KindCharge && status == StatusPending && attempt == 0
+				want := (kind == KindCharge || kind == KindRefund) && status == StatusPending && attempt == 0
 				if p.Unsent() != want {
 					t.Errorf("%c %s, %d numbers: unsent %t", kind, status, attempt, !want)
 				}

@@ -18,7 +18,7 @@ var movers = map[[2]Status]string{
 	{StatusPending, StatusSending}:             "BeginSend: order number and exact request are stored, the send is noted, then it goes out",
 	{StatusPending, StatusUnknown}:             "an earlier order number, queried after a decision, is not final",
 	{StatusPending, StatusPaid}:                "an earlier order number, queried after a decision, has succeeded",
-	{StatusPending, StatusFailed}:              "an unsent charge, once its packet has expired; no other payment",
+	{StatusPending, StatusFailed}:              "an unsent charge, once its packet has expired; an unsent refund beyond the provider's limits",
 	{StatusPending, StatusCancelled}:           "two persons cancel a refund that its sender must not get",
 	{StatusSending, StatusCancelled}:           "two persons cancel a refund that its sender must not get",
 	{StatusUnknown, StatusCancelled}:           "two persons cancel a refund that its sender must not get",
@@ -68,7 +68,7 @@ func TestDocs(t *testing.T) {
 
 Charges, payouts and refunds share one table. The status is stored only in the MySQL row; it changes by
 compare-and-set. ` + "`failed`" + ` means that a query of the provider confirmed it, that two persons stated it with
-evidence, or that a charge was never sent; no number of tries makes a payment fail.
+evidence, or that a charge or refund was never sent; no number of tries makes a payment fail.
 
 ` + "```mermaid\nstateDiagram-v2\n    [*] --> pending\n")
 	rows := 0

@@ -27,6 +27,7 @@ const (
 	EventDecision           EventCode = "decision"
 	EventRecipientChanged   EventCode = "recipient_changed"
 	EventChargeExpired      EventCode = "charge_expired"
+	EventRefundNotSent      EventCode = "refund_not_sent"
 	EventNotRecorded        EventCode = "not_recorded"
 	EventOnStatement        EventCode = "on_statement"
 	EventReturnListed       EventCode = "return_listed"
@@ -60,6 +61,7 @@ var eventTexts = map[EventCode]string{
 	EventDecision:           "{action} by {by}: {reason}",
 	EventRecipientChanged:   "recipient changed by {by}: account {account}",
 	EventChargeExpired:      "the packet expired before the charge was sent",
+	EventRefundNotSent:      "not sent: beyond the provider's limits of refunds ({code})",
 	EventNotRecorded:        "not recorded: {detail}",
 	EventOnStatement:        "the statement of {day} has a {op} that MySQL lacks: query requested",
 	EventReturnListed:       "returned without a notification: query requested",

@@ -95,6 +95,10 @@ var FailureCodes = []FailureCode{
 		"then retry or cancel.", "Ask who stopped it, then retry."},
 	{"refund_unfunded", "Our balance did not cover the refund for a week: the provider closed it.", true, "Top up, then retry with a new " +
 		"order number.", ""},
+	{FailureRefundLimit, "The charge has as many refunds as the provider makes: nothing was sent.", false,
+		"Pay the sender another way and mark it as paid.", ""},
+	{FailureRefundWindowOver, "The provider does not refund the charge any more, it is too old: nothing was sent.", false,
+		"Pay the sender another way and mark it as paid.", ""},
 	{"encryption_key_retired", "The recipient's name in the stored request is encrypted with a key that the provider no longer uses.", false,
 		"Pay the recipient yourself and mark it as paid, or cancel.", "Pay the sender yourself and mark it as paid."},
 }
@@ -144,19 +148,25 @@ const FailureExpiredBeforeCharge = "expired_before_charge"
 // never received.
 const FailureRestoredBeforeCharge = "restored_before_charge"
 
-// Unsent reports whether this is a charge without any send. It has no order number, so no money can
-// have moved. It is the only payment that fails without an answer of the provider (rule R4).
+// Unsent reports whether this is a charge or refund without any send. It has no order number, so no money can
+// have moved. Such payments alone fail without an answer of the provider (rule R4).
 func (p Payment) Unsent() bool {
-	return p.Kind == KindCharge && p.Status == StatusPending && p.Attempt == 0
+	return (p.Kind == KindCharge || p.Kind == KindRefund) && p.Status == StatusPending && p.Attempt == 0
+}
+
+// FailUnsent fails an unsent charge or refund. Errors: ErrTransition.
+func FailUnsent(p *Payment, code string, now time.Time) error {
+	if err := p.Move(StatusFailed); err != nil {
+		return err
+	}
+	p.Failure, p.UpdatedAt = FailureOf(p.Kind, code, ""), now
+	return nil
 }
 
 // ExpireUnsent fails an unsent charge whose packet has expired (rule R2), or whose own deadline has passed,
 // or which was withdrawn. Otherwise the sender
 // would be charged and refunded for a packet that cannot be grabbed. Errors: ErrTransition.
 func ExpireUnsent(p *Payment, now time.Time) error {
-	if err := p.Move(StatusFailed); err != nil {
-		return err
-	}
 	code := FailureExpiredBeforeCharge
 	switch {
 	case p.closing():
@@ -164,8 +174,7 @@ func ExpireUnsent(p *Payment, now time.Time) error {
 	case !p.mayPay(now):
 		code = FailureFundingExpired
 	}
-	p.Failure, p.UpdatedAt = FailureOf(p.Kind, code, ""), now
-	return nil
+	return FailUnsent(p, code, now)
 }
 
 // ChargeSucceededLate reports whether a charge succeeded after its packet may have been given up:

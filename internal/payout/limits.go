@@ -19,7 +19,7 @@ type Limits struct {
 	// RefundWindow is how long after a charge the provider still refunds it.
 	RefundWindow time.Duration
 	// RefundsPerCharge is how many refunds one charge may have, and RefundSpacing the pause between
-	// two of them. 0: unlimited, none.
+	// two of them (CheckRefund). 0: unlimited, none.
 	RefundsPerCharge int
 	RefundSpacing    time.Duration
 	// Methods are the ways in which a sender pays; the first is the default. Empty: the provider

@@ -33,6 +33,9 @@ type SendStart struct {
 	Order *Order `json:"order,omitempty"`
 	// Hold is set when nothing was recorded because of a hold.
 	Hold *Hold `json:"-"`
+	// SpacedUntil is set when nothing was recorded because another refund of the charge was sent shortly
+	// before: the refund is sent from then on.
+	SpacedUntil time.Time `json:"-"`
 }
 
 // DueRun is a payment whose run has to be started or woken.

@@ -59,6 +59,8 @@ const (
 	DeferredThrottled  Deferral = "pace"
 	// DeferredProviderMissing: this process has no adapter of the payment's provider.
 	DeferredProviderMissing Deferral = "provider_missing"
+	// DeferredRefundSpacing: another refund of the packet was sent just before (Limits.RefundSpacing).
+	DeferredRefundSpacing Deferral = "refund_spacing"
 )
 
 // String describes the reason for staff.
@@ -74,6 +76,8 @@ func (p Deferral) String() string {
 		return "the rate limit towards the provider is reached"
 	case DeferredProviderMissing:
 		return "the provider is not configured"
+	case DeferredRefundSpacing:
+		return "another refund of the packet was sent just before"
 	}
 	return "not deferred"
 }

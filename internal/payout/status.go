@@ -25,7 +25,7 @@ const (
 	// StatusPaid: the provider confirmed. Final unless the money is returned.
 	StatusPaid Status = "paid"
 	// StatusFailed: a query confirmed the final failure (rule R4), two persons stated it, or nothing was
-	// ever sent (ExpireUnsent). Waits for a decision, unless it is a charge.
+	// ever sent (FailUnsent). Waits for a decision, unless it is a charge.
 	StatusFailed Status = "failed"
 	// StatusReturned: returned after success (退票). Waits for a decision.
 	StatusReturned Status = "returned"
@@ -43,7 +43,7 @@ var Statuses = []Status{StatusPending, StatusSending, StatusUnknown, StatusAwait
 // unknown are reached only while earlier order numbers are queried before a new one is made.
 // sending, unknown and awaiting_recipient change to pending and paid_outside only by two persons,
 // after the provider's memory of the number has ended. From pending, failed is for unsent charges
-// only. An open refund alone is cancelled, and only a charge waits for its payer.
+// and refunds only. An open refund alone is cancelled, and only a charge waits for its payer.
 var Transitions = map[Status][]Status{
 	StatusPending: {StatusSending, StatusUnknown, StatusPaid, StatusFailed, StatusCancelled},
 	StatusSending: {StatusPaid, StatusFailed, StatusUnknown, StatusAwaitingRecipient, StatusAwaitingPayer, StatusReturned,

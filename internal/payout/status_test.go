@@ -24,8 +24,9 @@ var documented = map[Status][]Status{
 // payment, one that is not final makes it unknown again. An order that waits for its recipient is
 // also queried when the provider knows less of it than before.
 var added = map[Status][]Status{
-	// Failed: an unsent charge whose packet has expired. Cancelled: a refund that its sender must not
-	// get. Pending and paid_outside from an open status: by two persons, after the provider's memory.
+	// Failed: an unsent charge whose packet has expired, or an unsent refund beyond the provider's limits.
+	// Cancelled: a refund that its sender must not get. Pending and paid_outside from an open status: by two
+	// persons, after the provider's memory.
 	StatusPending:           {StatusUnknown, StatusPaid, StatusFailed, StatusCancelled},
 	StatusSending:           {StatusPending, StatusPaidOutside, StatusCancelled},
 	StatusAwaitingRecipient: {StatusUnknown, StatusPending, StatusPaidOutside, StatusCancelled},

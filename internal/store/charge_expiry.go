@@ -50,7 +50,7 @@ func (tx tx) expireUnsent(row mysql.PaymentRow, p *payout.Payment) (bool, error)
 
 // expiredUnsent reports whether a locked payment is a charge to expire.
 func (tx tx) expiredUnsent(p payout.Payment) (bool, error) {
-	if !p.Unsent() {
+	if p.Kind != payout.KindCharge || !p.Unsent() {
 		return false, nil
 	}
 	var of struct {

@@ -152,10 +152,11 @@ func (tx tx) chargeIs(id string, wanted ...payout.Status) (mysql.PaymentRow, err
 	return charge, fmt.Errorf("packet %s: charge is %q: %w", id, status, ErrMoved)
 }
 
-// chargeOf reads a packet's charge: its status, amount and provider, and whether it was withdrawn. Without
+// chargeOf reads a packet's charge: its status, since when, amount and provider, and whether it was withdrawn. Without
 // one the row is empty.
 func (tx tx) chargeOf(packetID string, lock bool) (row mysql.PaymentRow, err error) {
-	err = tx.locking(lock).Select("id", "kind", "status", "amount", "provider", "provider_account", "pay_until", "close_requested_at").
+	err = tx.locking(lock).Select("id", "kind", "status", "amount", "provider", "provider_account", "settled_at", "pay_until",
+		"close_requested_at").
 		Where("id = ?", payout.ID(payout.KindCharge, packetID, 0)).Limit(1).Find(&row).Error
 	return row, err
 }

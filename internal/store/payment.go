@@ -169,8 +169,9 @@ func (tx tx) stateOf(id string) (payout.State, error) {
 // BeginSend records a send before it goes out (rules R3 to R5). It chooses the order number, stores
 // it with the exact request before the first send, and moves the payment to sending. Order is nil
 // when nothing may be sent; State is the next step. A charge that was never sent ends here once its deadline has
-// passed or it was withdrawn, as in ExpireCharge. Held is set under a provider hold or on a
-// restored MySQL. A charge from an app's balance is carried out here, without an order.
+// passed or it was withdrawn, as in ExpireCharge, and a refund beyond the provider's limits fails here. Hold is set
+// under a hold or on a restored MySQL, SpacedUntil for a refund that comes too soon after another one. A charge from
+// an app's balance is carried out here, without an order.
 // Errors: ErrNotFound, payout.ErrWrongProvider, ErrUnavailable, errors of encode.
 func (s *Store) BeginSend(ctx context.Context, id string, limits payout.Limits, encode func(payout.Instruction) ([]byte, error)) (
 	payout.SendStart, error) {
@@ -204,7 +205,7 @@ func (tx tx) beginSend(row mysql.PaymentRow, attempts []payout.Attempt, limits p
 	numbering := payout.ChooseOrderNo(p, attempts, tx.now)
 	var charge mysql.PaymentRow
 	if numbering != payout.NoOrderNo {
-		if charge, err = tx.chargeOfRefund(p); err != nil {
+		if charge, err = tx.chargeOfRefund(p, numbering == payout.NewOrderNo && limits.BoundsRefunds()); err != nil {
 			return out, err
 		}
 		hold, err := tx.sendHold(p, charge, limits.Adapter)
@@ -221,6 +222,11 @@ func (tx tx) beginSend(row mysql.PaymentRow, attempts []payout.Attempt, limits p
 		err = tx.refuseSend(row, p, attempts, &out)
 		return out, err
 	case payout.NewOrderNo:
+		stop, until, err := tx.limitRefund(row, &p, charge, limits)
+		if err != nil || stop {
+			out.State, out.SpacedUntil = tx.state(p, attempts), until
+			return out, err
+		}
 		next, err := tx.newAttempt(p, charge, len(attempts)+1, encode)
 		if err != nil {
 			return out, err
@@ -251,12 +257,13 @@ func (tx tx) writeSend(row mysql.PaymentRow, p payout.Payment, a payout.Attempt)
 	return tx.casPayment(row, p)
 }
 
-// chargeOfRefund reads the charge that a refund gives back; empty for other payments.
-func (tx tx) chargeOfRefund(p payout.Payment) (mysql.PaymentRow, error) {
+// chargeOfRefund reads the charge that a refund gives back; empty for other payments. lock locks it, after the
+// refund, as createRefund does.
+func (tx tx) chargeOfRefund(p payout.Payment, lock bool) (mysql.PaymentRow, error) {
 	if p.Kind != payout.KindRefund {
 		return mysql.PaymentRow{}, nil
 	}
-	return tx.chargeOf(p.PacketID, false)
+	return tx.chargeOf(p.PacketID, lock)
 }
 
 // newAttempt returns an attempt with its order number and exact request. A refund names its charge and

@@ -119,7 +119,7 @@ func (s *Store) RecoverAttempt(ctx context.Context, was payout.Payment, no int, 
 				return err
 			}
 		case 1:
-			charge, err := tx.chargeOfRefund(p)
+			charge, err := tx.chargeOfRefund(p, false)
 			if err != nil {
 				return err
 			}

@@ -58,7 +58,7 @@ func (b *database) ExpireCharge(_ context.Context, id string) (st payout.State, 
 		}
 		restored := !b.state.RestoredAt.IsZero() && !b.rec.CreatedAt.After(b.state.RestoredAt)
 		allowed := !restored && b.stopped(payout.ActionEndUnopened, id) == nil
-		if r.Unsent() && b.rec.Stored == packet.StatusFunding && !now.Before(b.rec.ExpiresAt) && allowed {
+		if r.Kind == payout.KindCharge && r.Unsent() && b.rec.Stored == packet.StatusFunding && !now.Before(b.rec.ExpiresAt) && allowed {
 			p := r.Payment
 			if err := payout.ExpireUnsent(&p, now); err != nil {
 				return err
