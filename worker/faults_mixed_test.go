@@ -160,7 +160,7 @@ func (l *line) heardFinal(orderNo string) bool {
 // checkMixture: the property that holds whatever happened.
 func (s *scene) checkMixture(p payout.Payment) {
 	s.Helper()
-	s.checkMoney()
+	s.checkMoney(1)
 	moves := s.line.moved(s, s.packet.ID, s.id)
 	stayed := 0
 	for _, m := range moves {

@@ -55,6 +55,9 @@ var payerRows = []faultRow{
 	{what: "paid with a coupon, where coupons are refused", ops: charges, within: unhurriedPayer, rules: []rule{fault("", "coupon", 1)},
 		then:  (*scene).payWhenAsked,
 		calls: payersCharge + "ask succeeded+", status: payout.StatusPaid, money: "once", ends: packet.StatusClosed},
+	{what: "paid twice", ops: charges, within: unhurriedPayer, rules: []rule{fault("", "paid_twice", 1)},
+		then:  func(s *scene) { s.payWhenAsked(); s.awaitBreak("moved_twice") },
+		calls: payersCharge + "ask succeeded+", status: payout.StatusPaid, money: "twice", breaks: "moved_twice", adrift: true},
 	{what: "paid after the close: refunded in full", ops: charges, within: unhurriedPayer, rules: []rule{fault("", "pay_after_close", 1)},
 		set: shownOnceRejected,
 		then: func(s *scene) {

@@ -159,7 +159,7 @@ func (s *scene) checkStopped(row faultRow, number string) {
 		s.Errorf("moved %+v, want once under %s", moves, number)
 	}
 	s.checkFinance(row)
-	s.checkMoney()
+	s.checkMoney(1)
 	s.checkClosed(row)
 	s.Logf("%s: the provider has seen %q", s.account, s.line.seen(s.id))
 }

@@ -112,7 +112,9 @@ func (s *Settlement) settleBooked(o Observation, now time.Time) error {
 		a.NextAt = maxTime(a.NextAt, now.Add(o.RetryAfter))
 		return nil
 	case o.Kind == ObsSucceeded && !a.ReturnBooked:
-		a.Statement = o.Kind
+		if a.Statement = o.Kind; o.ProviderRef != "" && o.ProviderRef != a.ProviderRef {
+			s.addBreak(BreakMovedTwice, fmt.Sprintf("paid again under the same order number: %s, booked is %s", o.ProviderRef, a.ProviderRef))
+		}
 		return nil
 	case o.Kind == ObsNeverReceived && !now.Before(a.QueryUntil):
 		return nil // the provider may have forgotten it: its last statement stands

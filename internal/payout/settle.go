@@ -155,7 +155,7 @@ func (s *Settlement) recordAnswer(o Observation, now time.Time) {
 		}
 		a.Refused = o.Kind == ObsDeclined
 	}
-	if o.ProviderRef != "" {
+	if o.ProviderRef != "" && !(a.Booked && a.ProviderRef != "") { // that of the booked payment stays
 		a.ProviderRef = o.ProviderRef
 	}
 	if n := len(o.SealedAction); n > 0 && n <= MaxSealedAction {
