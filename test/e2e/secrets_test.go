@@ -19,6 +19,7 @@ import (
 	"sync"
 
 	"hongbao/internal/packet"
+	"hongbao/internal/payout"
 	"hongbao/test/wait"
 	"hongbao/wire"
 )
@@ -27,13 +28,18 @@ import (
 // those for its user, and MariaDB's password file.
 var keepers = []string{"secrets.json", "dev.env", "data/mysql.init.sql"}
 
+// providerData is the folder of a home in which the sandbox keeps its state.
+const providerData = "data/provider/"
+
 // watch searches the output of a stack for secrets: all its answers, the command lines of its
 // processes and, once it has ended, everything that it has written.
 type watch struct {
 	mu      sync.Mutex
 	secrets map[string][]byte // by name
-	found   map[string]bool
-	marker  string // not a secret, but in every store
+	// personal data may be in the files of the provider, which needs it.
+	personal map[string][]byte
+	found    map[string]bool
+	marker   string // not a secret, but in every store
 }
 
 // watched is the transport of a stack's clients.
@@ -66,9 +72,15 @@ func (w watched) RoundTrip(req *http.Request) (*http.Response, error) {
 func (w *watch) look(what string, text []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for name, secret := range w.secrets {
-		if bytes.Contains(text, secret) {
-			w.found[name+" in "+what] = true
+	hidden := []map[string][]byte{w.secrets, w.personal}
+	if strings.HasPrefix(what, providerData) {
+		hidden = hidden[:1]
+	}
+	for _, texts := range hidden {
+		for name, secret := range texts {
+			if bytes.Contains(text, secret) {
+				w.found[name+" in "+what] = true
+			}
 		}
 	}
 }
@@ -119,17 +131,30 @@ func (w *watch) add(name string, value any) {
 	}
 }
 
-// plant creates a packet that stays open, because its seed is a secret as long. Its sender's name
-// must be found in every store, which shows that the search works.
+// plant creates a packet that stays open, because its seed is a secret as long. Its sender pays in an app: personal
+// data must be found in no store. The sender's id must be found in every store, which shows that the search works.
 func (s *stack) plant() error {
 	ctx, cancel := context.WithTimeout(context.Background(), wait.Limit())
 	defer cancel()
 	marker := rand.Text()
-	p, err := s.app.CreateAndWait(ctx, wire.CreatePacket{SenderID: marker, TotalAmount: 300, ShareCount: 3, ExpiresInSeconds: 604800})
+	secret := func(name string) string {
+		text := rand.Text()
+		s.watch.mu.Lock()
+		defer s.watch.mu.Unlock()
+		s.watch.personal[name] = []byte(text)
+		return text
+	}
+	p, err := s.app.Create(ctx, wire.CreatePacket{SenderID: marker, TotalAmount: 300, ShareCount: 3, ExpiresInSeconds: 604800,
+		Funding: &wire.CreateFunding{Method: "sandbox_app", Payer: map[string]string{"openid": secret("account of a payer")},
+			ReturnURL: "https://example.com/" + secret("return address of a payer")}})
 	if err != nil {
 		return err
 	}
-	if _, err := s.app.Grab(ctx, p.ID, wire.Grab{UserID: "nobody-" + marker}); err != nil {
+	if err := s.payFor(ctx, p.ID); err != nil {
+		return err
+	}
+	if _, err := s.app.Grab(ctx, p.ID, wire.Grab{UserID: "nobody-" + marker,
+		Recipient: &wire.Recipient{Name: secret("name of a recipient")}}); err != nil {
 		return err
 	}
 	var proof *wire.Proof
@@ -147,6 +172,24 @@ func (s *stack) plant() error {
 	s.watch.secrets["seed of an open packet as bytes"] = seed[:]
 	s.watch.secrets["seed of an open packet in hex"] = []byte(hex.EncodeToString(seed[:]))
 	s.watch.secrets["seed of an open packet in base64"] = []byte(base64.StdEncoding.EncodeToString(seed[:]))
+	return nil
+}
+
+// payFor presses "pay" for a packet's sender, and waits until the packet is open.
+func (s *stack) payFor(ctx context.Context, id string) error {
+	url := s.env("HONGBAO_PROVIDER_URL") + "/_pay/" + payout.OrderNo(payout.ID(payout.KindCharge, id, 0), 1)
+	var status wire.PacketStatus
+	if !wait.Reached(wait.Limit(), func() bool {
+		if p, err := s.app.Packet(ctx, id); err == nil {
+			status = p.Status
+		}
+		if res, err := s.http.Post(url, "", nil); err == nil { // refused until the sandbox has the order, and once it is paid
+			_ = res.Body.Close()
+		}
+		return status == wire.PacketOpen
+	}) {
+		return fmt.Errorf("packet %s is %s: its sender cannot pay", id, status)
+	}
 	return nil
 }
 

@@ -84,7 +84,7 @@ func start(home string, settings ...string) (*stack, error) {
 		return nil, fmt.Errorf("the binary is not built; run `make test`: %w", err)
 	}
 	s := &stack{home: home, log: filepath.Join(home, "dev.log"),
-		watch: &watch{found: map[string]bool{}}}
+		watch: &watch{personal: map[string][]byte{}, found: map[string]bool{}}}
 	s.http = &http.Client{Timeout: 20 * time.Second, Transport: watched{&http.Transport{MaxIdleConnsPerHost: 512, MaxConnsPerHost: 512},
 		s.watch}}
 	out, err := os.OpenFile(s.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
