@@ -323,7 +323,10 @@ func (p proofFixture) rebuildPool() {
 	if p.check(err); !found {
 		p.t.Fatal("the books have no pool of the packet")
 	}
-	p.check(p.pool.Restore(ctx, 2, rows, func(index int) ([]packet.Share, error) { return p.store.SharesAfter(ctx, p.id, index, 100) }))
+	p.check(p.pool.Restore(ctx, 2, rows, func(index int) ([]packet.Share, error) {
+		shares, err := p.store.Shares(ctx, []string{p.id}, index+1, index+101)
+		return shares[p.id], err
+	}))
 	move("state = 'open', reason = NULL, shut_at = NULL")
 	p.check(p.pool.OpenFence(ctx, lane, 2, 0))
 	wait.Until(p.t, "the gate is open in the new epoch", func() bool {
@@ -353,8 +356,9 @@ func TestR9_LuckOfARebuiltPool(t *testing.T) {
 	var p proofFixture
 	for lucky := false; !lucky; { // the second share is the larger one
 		p = proofFixture{h, h.open(h.app, with("share_count", "2", "total_amount", "100000"))}
-		shares, err := p.store.SharesAfter(t.Context(), p.id, -1, 2)
+		found, err := p.store.Shares(t.Context(), []string{p.id}, 0, 2)
 		p.check(err)
+		shares := found[p.id]
 		lucky = shares[1].Amount > shares[0].Amount
 	}
 	p.payoutOf("first")

@@ -6,12 +6,10 @@ import (
 	"hongbao/internal/money"
 )
 
-// RebuildInput is what MySQL has of a packet whose pool has to be rebuilt. Counts and
-// best share are also set while more can be claimed. An open packet that a recovery holds is closing.
+// RebuildInput is what MySQL has of a packet whose pool has to be rebuilt, besides its shares. Of the counts only
+// ClaimedCount is set. An open packet that a recovery holds is closing.
 type RebuildInput struct {
 	Record
-	BestAmount    money.Fen // of BestShare
-	LastClaimedAt time.Time // zero when nobody claimed anything
 	// ShareConflicts are the claims that cannot be recorded. Their users keep the
 	// acknowledged answer, and have none of the shares.
 	ShareConflicts []Claim

@@ -10,7 +10,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"hongbao/internal/money"
 	"hongbao/internal/packet"
 )
 
@@ -25,8 +24,6 @@ const (
 	restorePart = 5_000
 	// clearPackets is the number of packets that one call of clear.lua removes.
 	clearPackets = 200
-	// tombstoneBatch is the number of tombstones in one pipeline.
-	tombstoneBatch = 500
 	// restoredMark replaces the call's mark in a restored claim record, conflictMark in one without a
 	// share.
 	restoredMark = "restored"
@@ -92,8 +89,44 @@ func (p *Pool) ClearLane(ctx context.Context, lane int, epoch int64, keep map[st
 }
 
 func (p *Pool) clear(ctx context.Context, lane int, epoch int64, keys []string) error {
-	err := clearScript.Run(ctx, p.rdb, append([]string{p.keys.epoch(lane)}, keys...), epoch).Err()
-	return redisError("clear lane "+strconv.Itoa(lane), err)
+	return p.restoreCalls(ctx, "clear lane "+strconv.Itoa(lane), []restoreCall{p.clearCall(lane, epoch, keys)})
+}
+
+func (p *Pool) clearCall(lane int, epoch int64, keys []string) restoreCall {
+	return restoreCall{clearScript, append([]string{p.keys.epoch(lane)}, keys...), []any{epoch}}
+}
+
+// restoreCall is one call of a script that a rebuild makes. It can be repeated.
+type restoreCall struct {
+	script *redis.Script
+	keys   []string
+	args   []any
+}
+
+// restoreCalls makes calls of one lane in order, in one pipeline. Errors: ErrFenced, ErrUnavailable, ErrTorn.
+func (p *Pool) restoreCalls(ctx context.Context, what string, calls []restoreCall) error {
+	replies := make([]*redis.Cmd, len(calls))
+	_, err := p.rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+		for i, c := range calls {
+			replies[i] = c.script.EvalSha(ctx, pipe, c.keys, c.args...)
+		}
+		return nil
+	})
+	if redis.HasErrorPrefix(err, "NOSCRIPT") { // Redis lost the scripts. All again: the order matters
+		for i, c := range calls {
+			replies[i] = c.script.Run(ctx, p.rdb, c.keys, c.args...)
+		}
+	}
+	for i, c := range calls {
+		done, err := replies[i].Int()
+		if err != nil {
+			return redisError(what, err)
+		}
+		if done == 0 && c.script == restoreScript {
+			return fmt.Errorf("%s: a list has another length: %w", what, ErrTorn)
+		}
+	}
+	return nil
 }
 
 // Restore replaces the pool of a packet by one made from its rows, while the fence of its
@@ -118,9 +151,7 @@ func (p *Pool) Restore(ctx context.Context, epoch int64, r packet.RebuildInput, 
 	for _, c := range r.ShareConflicts {
 		f.withoutShare[c.UserID] = c
 	}
-	if err := p.clear(ctx, lane, epoch, []string{keys.packet, keys.shares, keys.winners, keys.eligible, keys.order}); err != nil {
-		return err
-	}
+	f.calls = []restoreCall{p.clearCall(lane, epoch, []string{keys.packet, keys.shares, keys.winners, keys.eligible, keys.order})}
 	if err := f.writeHeader(ctx); err != nil {
 		return fmt.Errorf("restore packet %s: %w", r.ID, err)
 	}
@@ -146,13 +177,6 @@ func (p *Pool) Restore(ctx context.Context, epoch int64, r packet.RebuildInput, 
 	return nil
 }
 
-func best(r packet.RebuildInput) int {
-	if r.BestShare == nil {
-		return 0
-	}
-	return *r.BestShare
-}
-
 // packetRestore is the restore of one packet.
 type packetRestore struct {
 	pool     *Pool
@@ -161,26 +185,34 @@ type packetRestore struct {
 	epoch    int64
 	packet   packet.RebuildInput
 
-	free, claimed int // free shares, claims in winners
-	sum           money.Fen
-	withoutShare  map[string]packet.Claim // claims without a share by user, not yet found among the shares
+	free         int // free shares
+	claims       claimedField
+	luckiest     packet.Claim
+	withoutShare map[string]packet.Claim // claims without a share by user, not yet found among the shares
+
+	calls []restoreCall // not made yet
+	size  int           // elements and shares in them
 }
 
 // write adds elements to a key; before is the number of elements in a list, or of bytes in a string, which
-// is one element.
+// is one element. Calls are made together, when they have enough elements.
 func (f *packetRestore) write(ctx context.Context, key, kind string, before int, elements []any) error {
 	for from := 0; from < len(elements); from += 2 * restorePart { // even: pairs stay together
 		part := elements[from:min(from+2*restorePart, len(elements))]
-		args := append([]any{f.epoch, kind, before + from, 0}, part...)
-		done, err := restoreScript.Run(ctx, f.pool.rdb, []string{f.epochKey, key}, args...).Int()
-		if err != nil {
-			return redisError("write "+key, err)
-		}
-		if done != 1 {
-			return fmt.Errorf("list %s has another length: %w", key, ErrTorn)
+		f.calls = append(f.calls, restoreCall{restoreScript, []string{f.epochKey, key}, append([]any{f.epoch, kind, before + from, 0}, part...)})
+		if f.size += len(part); f.size >= 2*restorePart {
+			if err := f.flush(ctx); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+func (f *packetRestore) flush(ctx context.Context) error {
+	calls := f.calls
+	f.calls, f.size = nil, 0
+	return f.pool.restoreCalls(ctx, "write the pool", calls)
 }
 
 // writeHeader writes the keys before shares and winners. The entry among the live packets
@@ -214,17 +246,18 @@ func (f *packetRestore) writeShares(ctx context.Context, shares []packet.Share) 
 			free = packet.AppendShare(free, s.Index, s.Amount)
 			continue
 		}
-		f.sum += s.Amount
 		record, err := claimRecord(*s.Claim, restoredMark)
 		if err != nil {
 			return err
 		}
 		c := s.Claim
+		f.count(*c)
 		delete(f.withoutShare, c.UserID) // a claim with a share wins
 		winners = append(winners, c.UserID, record)
 		members = append(members, 0, memberPrefix(f.packet.App, c.UserID)+memberSuffix(c.ClaimedAt.UnixMilli(), c.PacketID))
 		order = append(order, c.UserID)
 	}
+	f.size += len(shares)
 	if len(free) > 0 && f.packet.Stored == packet.StatusOpen { // a closing packet needs no free shares
 		if err := f.write(ctx, f.keys.shares, kindString, packet.ShareLen*(f.packet.ClaimedCount+f.free), []any{free}); err != nil {
 			return err
@@ -233,14 +266,21 @@ func (f *packetRestore) writeShares(ctx context.Context, shares []packet.Share) 
 	if err := f.write(ctx, f.keys.winners, kindHash, 0, winners); err != nil {
 		return err
 	}
-	if err := f.write(ctx, f.keys.order, kindList, f.claimed, order); err != nil {
+	if err := f.write(ctx, f.keys.order, kindList, int(f.claims.count)-len(order), order); err != nil {
 		return err
 	}
-	if err := f.write(ctx, f.keys.claimed, kindZset, 0, members); err != nil {
-		return err
+	f.free += len(free) / packet.ShareLen
+	return f.write(ctx, f.keys.claimed, kindZset, 0, members)
+}
+
+// count adds a claim to what the packet's key says about its claims.
+func (f *packetRestore) count(c packet.Claim) {
+	f.claims.count++
+	f.claims.amount += int64(c.Amount)
+	f.claims.lastAt = max(f.claims.lastAt, c.ClaimedAt.UnixMilli())
+	if f.claims.count == 1 || packet.Luckier(c, f.luckiest) {
+		f.luckiest, f.claims.best, f.claims.bestAmount = c, int64(c.ShareIndex), int64(c.Amount)
 	}
-	f.free, f.claimed = f.free+len(free)/packet.ShareLen, f.claimed+len(order)
-	return nil
 }
 
 // claimRecord returns a claim record as grab.lua writes it.
@@ -259,11 +299,11 @@ func claimRecord(c packet.Claim, mark string) (string, error) {
 // finish compares the shares with the row's counts, and writes the packet's hash.
 func (f *packetRestore) finish(ctx context.Context) error {
 	r := f.packet
-	shares := f.free + f.claimed
+	claimed := int(f.claims.count)
+	shares := f.free + claimed
 	opened := r.Stored != packet.StatusFunding && shares > 0 // a packet that closes unopened has no shares
-	if f.claimed != r.ClaimedCount || f.sum != r.ClaimedAmount || opened && shares != r.ShareCount || r.Stored == packet.StatusOpen &&
-		!opened {
-		return fmt.Errorf("%d claims and %d free shares, the record counts %d of %d: %w", f.claimed, f.free, r.ClaimedCount, r.ShareCount,
+	if claimed != r.ClaimedCount || opened && shares != r.ShareCount || r.Stored == packet.StatusOpen && !opened {
+		return fmt.Errorf("%d claims and %d free shares, the record counts %d of %d: %w", claimed, f.free, r.ClaimedCount, r.ShareCount,
 			ErrTorn)
 	}
 	var records []any // of users without a share
@@ -277,11 +317,14 @@ func (f *packetRestore) finish(ctx context.Context) error {
 	if err := f.write(ctx, f.keys.winners, kindHash, 0, records); err != nil {
 		return err
 	}
-	fields, err := packetFields(r)
+	fields, err := packetFields(r, f.claims)
 	if err != nil {
 		return err
 	}
-	return f.write(ctx, f.keys.packet, kindHash, 0, fields)
+	if err := f.write(ctx, f.keys.packet, kindHash, 0, fields); err != nil {
+		return err
+	}
+	return f.flush(ctx)
 }
 
 // poolStates maps row statuses to pool states.
@@ -290,7 +333,7 @@ var poolStates = map[packet.Status]packet.PoolState{
 }
 
 // packetFields returns the fields of a packet's key, as the scripts would have written them.
-func packetFields(r packet.RebuildInput) ([]any, error) {
+func packetFields(r packet.RebuildInput, claims claimedField) ([]any, error) {
 	state, ok := poolStates[r.Stored]
 	if !ok {
 		return nil, fmt.Errorf("a packet that is %s has no pool", r.Stored)
@@ -305,13 +348,9 @@ func packetFields(r packet.RebuildInput) ([]any, error) {
 	if r.EligibleCount > 0 {
 		restricted = "1"
 	}
-	var claimed claimedField
-	if r.ClaimedCount > 0 {
-		claimed = claimedField{int64(r.ClaimedCount), int64(r.ClaimedAmount), int64(best(r)), int64(r.BestAmount), r.LastClaimedAt.UnixMilli()}
-	}
 	fields := []any{
 		"id", r.ID, "app", r.App, "sender", r.SenderID, "state", string(state), "packet", encoded, "body_hash", r.BodyHash,
-		"share_count", r.ShareCount, "claimed", claimed.String(), "restricted", restricted,
+		"share_count", r.ShareCount, "claimed", claims.String(), "restricted", restricted,
 		"created_at", r.CreatedAt.UnixMilli(), "opens_at", r.OpensAt.UnixMilli(), "expires_at", r.ExpiresAt.UnixMilli(),
 		// No request is busy with the packet: the next one takes over.
 		"busy_until", r.CreatedAt.UnixMilli(), "holder", "",
@@ -352,53 +391,4 @@ func (p *Pool) RestoreWins(ctx context.Context, epoch int64, campaign string, us
 	}
 	err = restoreScript.Run(ctx, p.rdb, []string{p.keys.epoch(packet.Lane(campaign, p.cfg.Lanes)), keys.wins}, args...).Err()
 	return redisError("wins of campaign "+campaign, err)
-}
-
-// RestoreTombstones writes tombstones of packets of a lane, while its fence is closed in the
-// given epoch. An existing tombstone or pool stays.
-//
-// Errors: ErrFenced, ErrUnavailable.
-func (p *Pool) RestoreTombstones(ctx context.Context, lane int, epoch int64, tombstones []packet.Tombstone) error {
-	return p.writeTombstones(ctx, lane, epoch, kindTombstone, tombstones)
-}
-
-// ReplaceByTombstones writes tombstones in place of existing pools, atomically for each
-// packet.
-func (p *Pool) ReplaceByTombstones(ctx context.Context, lane int, epoch int64, tombstones []packet.Tombstone) error {
-	return p.writeTombstones(ctx, lane, epoch, kindRetired, tombstones)
-}
-
-func (p *Pool) writeTombstones(ctx context.Context, lane int, epoch int64, kind string, tombstones []packet.Tombstone) error {
-	epochKey := p.keys.epoch(lane)
-	for len(tombstones) > 0 {
-		some := tombstones[:min(tombstoneBatch, len(tombstones))]
-		tombstones = tombstones[len(some):]
-		args := make([][]any, len(some))
-		for i, s := range some {
-			fields, err := withFirst([]any{"retired", "1", "state", string(s.State), "body_hash", s.BodyHash, "app", s.App}, s.First)
-			if err != nil {
-				return err
-			}
-			args[i] = append([]any{epoch, kind, 0, s.Until.UnixMilli()}, fields...)
-		}
-		replies := make([]*redis.Cmd, len(some))
-		_, err := p.rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error {
-			for i, s := range some {
-				replies[i] = restoreScript.EvalSha(ctx, pipe, []string{epochKey, p.keys.of(s.ID).packet}, args[i]...)
-			}
-			return nil
-		})
-		if err != nil && !redis.HasErrorPrefix(err, "NOSCRIPT") {
-			return redisError("restore tombstones", err)
-		}
-		for i, s := range some { // Redis lost the script: send it again with its source
-			if redis.HasErrorPrefix(replies[i].Err(), "NOSCRIPT") {
-				replies[i] = restoreScript.Run(ctx, p.rdb, []string{epochKey, p.keys.of(s.ID).packet}, args[i]...)
-			}
-			if err := replies[i].Err(); err != nil {
-				return redisError("restore tombstones", err)
-			}
-		}
-	}
-	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"hongbao/internal/money"
 	"hongbao/internal/packet"
 )
 
@@ -16,11 +15,7 @@ func restored(t testing.TB, pk packet.Packet, claims int) packet.RebuildInput {
 	now := time.Now().Truncate(time.Millisecond).UTC()
 	pk.CreatedAt, pk.OpensAt, pk.ExpiresAt = now, now, now.Add(time.Hour)
 	r := packet.RebuildInput{Record: packet.Record{Packet: pk, Stored: packet.StatusOpen}}
-	r.ClaimedCount, r.ClaimedAmount = claims, money.Fen(100*claims)
-	if claims > 0 {
-		best := 0
-		r.BestShare, r.BestAmount, r.LastClaimedAt = &best, 100, now
-	}
+	r.ClaimedCount = claims
 	return r
 }
 

@@ -80,7 +80,7 @@ func TestOneWinRestored(t *testing.T) {
 	t.Parallel()
 	r := packet.RebuildInput{Record: packet.Record{Packet: newPacket(t, 2), Stored: packet.StatusOpen}}
 	r.OneWin, r.ExpiresAt = true, time.UnixMilli(1_000)
-	fields, err := packetFields(r)
+	fields, err := packetFields(r, claimedField{})
 	must(t, err)
 	for i := 0; i < len(fields); i += 2 {
 		if fields[i] == "wins_until" && fields[i+1] == 1_000+packet.WinsKept.Milliseconds() {

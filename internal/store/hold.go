@@ -359,13 +359,17 @@ func (s *Store) PacketsToEnd(ctx context.Context) ([]string, error) {
 // endedAtOnce bounds the packets that one round of the watch closes for grabs.
 const endedAtOnce = 1000
 
-// heldByRecovery reports whether a recovery holds a packet. Its pool is rebuilt without knowing who has won: no
+// heldByRecovery returns those of the packets that a recovery holds. Their pools are rebuilt without knowing who has won: no
 // grab may be decided by it.
-func (s *Store) heldByRecovery(ctx context.Context, packetID string) (bool, error) {
-	var n int64
-	err := s.read(ctx).Model(&mysql.HoldRow{}).Where("name = ? AND released_at IS NULL AND scope = ? AND kind = ?", packetID,
-		string(payout.HoldPacket), string(payout.HoldRecovery)).Count(&n).Error
-	return n > 0, mysql.Classify(err)
+func (s *Store) heldByRecovery(ctx context.Context, packets []string) (map[string]bool, error) {
+	var held []string
+	err := s.read(ctx).Model(&mysql.HoldRow{}).Where("name IN ? AND released_at IS NULL AND scope = ? AND kind = ?", packets,
+		string(payout.HoldPacket), string(payout.HoldRecovery)).Pluck("name", &held).Error
+	out := map[string]bool{}
+	for _, id := range held {
+		out[id] = true
+	}
+	return out, mysql.Classify(err)
 }
 
 // WaitingToSend returns open payments of a provider whose next step is a send, oldest first: those

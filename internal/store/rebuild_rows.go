@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"hongbao/internal/money"
 	"hongbao/internal/packet"
 	"hongbao/internal/store/mysql"
@@ -17,28 +15,15 @@ import (
 // idsOfLane selects packets of a lane by the first two characters of their ids.
 const idsOfLane = "SUBSTRING(id, 1, 2) IN ?"
 
-// restoredAtOnce is the number of packets whose claims are read at once.
-const restoredAtOnce = 8
-
 // PoolsOfLane lists packets of a lane in one stored status that have a pool, oldest first, after a
-// place (creation time and id). Claimed sums are filled in. Errors: ErrUnavailable.
+// place (creation time and id). Errors: ErrUnavailable.
 func (s *Store) PoolsOfLane(ctx context.Context, lane, lanes int, status packet.Status, after packet.Cursor,
-	limit int) ([]packet.RebuildInput,
-	error) {
+	limit int) ([]packet.RebuildInput, error) {
 	rows, err := s.laneRows(ctx, "*", lane, lanes, status, after, limit)
 	if err != nil {
 		return nil, err
 	}
-	out := make([]packet.RebuildInput, len(rows))
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(restoredAtOnce)
-	for i, r := range rows {
-		group.Go(func() (err error) {
-			out[i], err = s.restored(ctx, r)
-			return err
-		})
-	}
-	return out, group.Wait()
+	return s.rebuildInputs(ctx, rows)
 }
 
 func (s *Store) laneRows(ctx context.Context, columns string, lane, lanes int, status packet.Status, after packet.Cursor,
@@ -56,86 +41,102 @@ func (s *Store) laneRows(ctx context.Context, columns string, lane, lanes int, s
 // ErrUnavailable.
 func (s *Store) PoolOf(ctx context.Context, id string) (r packet.RebuildInput, found bool, err error) {
 	var rows []mysql.PacketRow
-	err = s.read(ctx).Where("id = ? AND status IN ('funding', 'open', 'closing')", id).Find(&rows).Error
-	if err != nil || len(rows) == 0 {
+	if err := s.read(ctx).Where("id = ? AND status IN ('funding', 'open', 'closing')", id).Find(&rows).Error; err != nil {
 		return r, false, mysql.Classify(err)
 	}
-	r, err = s.restored(ctx, rows[0])
-	return r, err == nil, err
+	inputs, err := s.rebuildInputs(ctx, rows)
+	if err != nil || len(inputs) == 0 {
+		return r, false, err
+	}
+	return inputs[0], true, nil
 }
 
-func (s *Store) restored(ctx context.Context, row mysql.PacketRow) (packet.RebuildInput, error) {
-	rec, err := row.Record()
-	r := packet.RebuildInput{Record: rec}
+// rebuildInputs adds to rows of packets, a page, what their pools need besides the shares.
+func (s *Store) rebuildInputs(ctx context.Context, rows []mysql.PacketRow) ([]packet.RebuildInput, error) {
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	ids := make([]string, len(rows))
+	for i, r := range rows {
+		ids[i] = r.ID
+	}
+	claimed, err := s.claimedShares(ctx, ids)
 	if err != nil {
-		return r, err
+		return nil, err
 	}
-	var claimed struct {
-		N    int
-		Sum  int64
-		Last *time.Time
-	}
-	// Shares after the last claimed one are free and need not be read.
-	err = s.read(ctx).Raw(`SELECT COUNT(*) AS n, COALESCE(SUM(amount), 0) AS sum, MAX(claimed_at) AS last FROM shares
-		WHERE packet_id = ? AND share_index <= (SELECT MAX(share_index) FROM claims WHERE packet_id = ? AND kind = 'share')
-		AND user_id IS NOT NULL`, r.ID, r.ID).Scan(&claimed).Error
+	conflicts, err := s.conflictClaims(ctx, ids)
 	if err != nil {
-		return r, mysql.Classify(err)
+		return nil, err
 	}
-	r.ClaimedCount, r.ClaimedAmount, r.LastClaimedAt, r.BestShare = claimed.N, money.Fen(claimed.Sum), mysql.OrZero(claimed.Last), nil
-	if claimed.N > 0 {
-		if r.BestShare, err = bestShare(s.read(ctx), r.ID); err != nil || r.BestShare == nil {
-			return r, mysql.Classify(err)
+	held, err := s.heldByRecovery(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]packet.RebuildInput, len(rows))
+	for i, row := range rows {
+		rec, err := row.Record()
+		if err != nil {
+			return nil, err
 		}
-		var amount int64
-		if err := s.read(ctx).Model(&shareRow{}).Where("packet_id = ? AND share_index = ?", r.ID, *r.BestShare).
-			Pluck("amount", &amount).Error; err != nil {
-			return r, mysql.Classify(err)
+		rec.Counts, rec.BestShare = packet.Counts{ClaimedCount: claimed[row.ID]}, nil
+		if held[row.ID] && rec.Stored == packet.StatusOpen {
+			rec.Stored, rec.Reason = packet.StatusClosing, packet.CloseRecalled
 		}
-		r.BestAmount = money.Fen(amount)
+		out[i] = packet.RebuildInput{Record: rec, ShareConflicts: conflicts[row.ID]}
 	}
-	if r.ShareConflicts, err = s.conflictClaims(ctx, r.ID); err != nil {
-		return r, err
-	}
-	if held, err := s.heldByRecovery(ctx, r.ID); err != nil || !held || r.Stored != packet.StatusOpen {
-		return r, err
-	}
-	r.Stored, r.Reason = packet.StatusClosing, packet.CloseRecalled
-	return r, nil
+	return out, nil
 }
 
-// conflictClaims returns the share conflicts of users without a share of the packet. A share counts
-// before a conflict, as in every list.
-func (s *Store) conflictClaims(ctx context.Context, packetID string) ([]packet.Claim, error) {
-	var rows []mysql.ClaimRow
-	// raw: subquery
-	err := s.read(ctx).Raw("SELECT * FROM claims c WHERE c.packet_id = ? AND c.kind = 'conflict' AND"+mysql.ShownClaim,
-		packetID).Scan(&rows).Error
-	var out []packet.Claim
+// claimedShares counts the recorded claims with a share of each packet.
+func (s *Store) claimedShares(ctx context.Context, ids []string) (map[string]int, error) {
+	var rows []struct {
+		PacketID string
+		N        int
+	}
+	err := s.read(ctx).Model(&mysql.ClaimRow{}).Select("packet_id, COUNT(*) AS n").
+		Where("packet_id IN ? AND kind = ?", ids, mysql.ClaimOfShare).Group("packet_id").Scan(&rows).Error
+	out := map[string]int{}
 	for _, r := range rows {
-		out = append(out, r.Claim())
+		out[r.PacketID] = r.N
 	}
 	return out, mysql.Classify(err)
 }
 
-// SharesAfter lists shares of a packet after an index, in order, claimed or not. Errors:
-// ErrUnavailable.
-func (s *Store) SharesAfter(ctx context.Context, packetID string, index, limit int) ([]packet.Share, error) {
-	var rows []struct {
-		Place int
-		Size  int64
-		Claim mysql.ClaimRow `gorm:"embedded"`
+// conflictClaims returns, by packet, the share conflicts of users without a share of it. A share counts
+// before a conflict, as in every list.
+func (s *Store) conflictClaims(ctx context.Context, ids []string) (map[string][]packet.Claim, error) {
+	var rows []mysql.ClaimRow
+	// raw: subquery
+	err := s.read(ctx).Raw("SELECT * FROM claims c WHERE c.packet_id IN ? AND c.kind = 'conflict' AND"+mysql.ShownClaim,
+		ids).Scan(&rows).Error
+	out := map[string][]packet.Claim{}
+	for _, r := range rows {
+		out[r.PacketID] = append(out[r.PacketID], r.Claim())
 	}
-	err := s.read(ctx).Raw(`SELECT s.share_index AS place, s.amount AS size, c.* FROM shares s
+	return out, mysql.Classify(err)
+}
+
+// Shares lists the shares of packets from one index up to another one, in order, claimed or not. A share's index
+// is its place in the packet, from 0 without gaps. Errors: ErrUnavailable.
+func (s *Store) Shares(ctx context.Context, ids []string, from, to int) (map[string][]packet.Share, error) {
+	var rows []struct {
+		Packet string
+		Place  int
+		Size   int64
+		Claim  mysql.ClaimRow `gorm:"embedded"`
+	}
+	err := s.read(ctx).Raw(`SELECT s.packet_id AS packet, s.share_index AS place, s.amount AS size, c.* FROM shares s
 		LEFT JOIN claims c ON c.packet_id = s.packet_id AND c.kind = 'share' AND c.user_id = s.user_id
-		WHERE s.packet_id = ? AND s.share_index > ? ORDER BY s.share_index LIMIT ?`, packetID, index, limit).Scan(&rows).Error
-	out := make([]packet.Share, len(rows))
-	for i, r := range rows {
-		out[i] = packet.Share{Index: r.Place, Amount: money.Fen(r.Size)}
+		WHERE s.packet_id IN ? AND s.share_index >= ? AND s.share_index < ? ORDER BY s.packet_id, s.share_index`, ids, from, to).
+		Scan(&rows).Error
+	out := map[string][]packet.Share{}
+	for _, r := range rows {
+		share := packet.Share{Index: r.Place, Amount: money.Fen(r.Size)}
 		if r.Claim.PacketID != "" {
 			claim := r.Claim.Claim()
-			out[i].Claim = &claim
+			share.Claim = &claim
 		}
+		out[r.Packet] = append(out[r.Packet], share)
 	}
 	return out, mysql.Classify(err)
 }

@@ -21,8 +21,10 @@ import (
 const (
 	// rebuildPacketBatch, rebuildShareBatch and rebuildTombstoneBatch are the numbers of packets,
 	// of shares of one packet and of tombstones that are read at once.
-	rebuildPacketBatch    = 100
-	rebuildShareBatch     = 10_000
+	rebuildPacketBatch = 100
+	rebuildShareBatch  = 10_000
+	// rebuildFirstShares is the number of shares of each packet that are read with its page: all of them, of most packets.
+	rebuildFirstShares    = 100
 	rebuildTombstoneBatch = 2_000
 	// rebuildAtOnce is the number of packets of a page that are written at once. Redis writes what has
 	// arrived in the same instant to disk together, so that a lane with thousands of packets opens in seconds.
@@ -132,6 +134,14 @@ func (r *Rebuilder) rebuildPools(ctx context.Context, b *fence.Rebuild, status p
 		if err != nil {
 			return err
 		}
+		var ids []string
+		for _, p := range page {
+			ids = append(ids, p.ID)
+		}
+		first, err := r.cfg.Rows.Shares(ctx, ids, 0, rebuildFirstShares)
+		if err != nil {
+			return err
+		}
 		group, ctx := errgroup.WithContext(ctx)
 		group.SetLimit(rebuildAtOnce)
 		for _, p := range page {
@@ -139,7 +149,7 @@ func (r *Rebuilder) rebuildPools(ctx context.Context, b *fence.Rebuild, status p
 				continue
 			}
 			if status != packet.StatusFunding || !rejected[p.ID] {
-				group.Go(func() error { return r.rebuildPool(ctx, b.Epoch, p, now) })
+				group.Go(func() error { return r.rebuildPool(ctx, b.Epoch, p, first[p.ID], now) })
 			}
 			done[p.ID] = status
 		}
@@ -147,22 +157,23 @@ func (r *Rebuilder) rebuildPools(ctx context.Context, b *fence.Rebuild, status p
 	})
 }
 
-// rebuildPool writes one packet, and repeats when its rows have changed. now is MySQL's time
-// after they were read.
-func (r *Rebuilder) rebuildPool(ctx context.Context, epoch int64, p packet.RebuildInput, now time.Time) error {
+// rebuildPool writes one packet, and repeats when its rows have changed. first are its first shares, now is MySQL's
+// time after its row was read.
+func (r *Rebuilder) rebuildPool(ctx context.Context, epoch int64, p packet.RebuildInput, first []packet.Share, now time.Time) error {
 	for try := 1; ; try++ {
 		if p.First == nil {
 			p.First = firstAnswer(p, now)
 		}
 		err := failpoint.Do(failpoint.RebuildPool, func() error {
-			all := false
 			return r.cfg.Pools.Restore(ctx, epoch, p, func(index int) ([]packet.Share, error) {
-				if all {
+				switch {
+				case index < 0 && try == 1:
+					return first, nil
+				case index+1 >= p.ShareCount:
 					return nil, nil
 				}
-				some, err := r.cfg.Rows.SharesAfter(ctx, p.ID, index, rebuildShareBatch)
-				all = len(some) < rebuildShareBatch
-				return some, err
+				shares, err := r.cfg.Rows.Shares(ctx, []string{p.ID}, index+1, index+1+rebuildShareBatch)
+				return shares[p.ID], err
 			})
 		})
 		if !errors.Is(err, pool.ErrTorn) || try == rebuildTries {

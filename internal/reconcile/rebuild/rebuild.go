@@ -37,7 +37,7 @@ type Store interface {
 type Rows interface {
 	PoolsOfLane(ctx context.Context, lane, lanes int, status packet.Status, after packet.Cursor, limit int) ([]packet.RebuildInput, error)
 	PoolOf(ctx context.Context, id string) (packet.RebuildInput, bool, error)
-	SharesAfter(ctx context.Context, packetID string, index, limit int) ([]packet.Share, error)
+	Shares(ctx context.Context, ids []string, from, to int) (map[string][]packet.Share, error)
 	TombstonesOfLane(ctx context.Context, lane, lanes int, status packet.Status, ended time.Time, life time.Duration, after packet.Cursor,
 		limit int) ([]packet.Tombstone, packet.Cursor, error)
 	CampaignWinnersOfLane(ctx context.Context, lane, lanes int, visit func(campaign string, users []string) error) error
