@@ -13,6 +13,7 @@ CREATE TABLE IF NOT EXISTS holds (
     placed_role      VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
     placed_at        DATETIME(3)   NOT NULL,
     release_by       VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL COMMENT 'first of the two persons who release it',
+    release_key_id   VARBINARY(16) NULL COMMENT 'the key of that person',
     release_role     VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NULL,
     release_reason   VARCHAR(500) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL,
     release_shown    BINARY(32)    NULL COMMENT 'hash of what that person was shown',

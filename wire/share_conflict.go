@@ -27,7 +27,7 @@ type BulkConflictItem struct {
 	Amount          money.Fen `json:"amount" doc:"The acknowledged amount."`
 	DefaultDecision string    `json:"default_decision" enum:"honour,void" doc:"void: the user has another claim of the packet. Otherwise honour."`
 	Result          string    `json:"result" enum:"would_decide,decided,waiting,skipped" doc:"would_decide: in a dry run. decided: two persons have decided it. waiting: a second person has to make the same call, or would have to in a dry run. skipped: not possible."`
-	Code            *string   `json:"code" doc:"Of skipped: not_retryable (it is decided), decision_pending (another decision waits, or your own), decision_changed or held; otherwise null."`
+	Code            *string   `json:"code" doc:"Of skipped: not_retryable (it is decided), decision_pending (another decision waits, or one of your own, or one of a key that does not count as another person), decision_changed or held; otherwise null."`
 	AskedBy         *string   `json:"asked_by" doc:"The person whose same decision waits for a second one; null without one."`
 }
 

@@ -18,6 +18,9 @@ const notShown = "Neither a statement line nor the provider's last answer shows 
 const noOpenCancel = "No cancel is open. A decision that waits for a second person is withdrawn by the person who " +
 	"decided, with POST /v1/staff/approvals/{id}/withdraw."
 
+const oneIssuer = "One administrator issued this key and the key of the person who decided within the last 30 days, so they do not " +
+	"count as two persons. A person with a key of another administrator, or an older key, has to answer."
+
 // RefusedDecision is the refusal of a decision by the state.
 func RefusedDecision(refused error) *Refusal {
 	e := Refuse(wire.CodeNotRetryable)
@@ -82,6 +85,8 @@ func refusedWrite(err error, missing *Refusal) error {
 		return &Refusal{Code: wire.CodeRequestInProgress, RetryAfter: ShortPause}
 	case errors.Is(err, payout.ErrSelfApproval):
 		return &Refusal{Code: wire.CodeForbidden, Detail: "The person who decided cannot approve or reject; another person has to."}
+	case errors.Is(err, payout.ErrOneIssuer):
+		return &Refusal{Code: wire.CodeForbidden, Detail: oneIssuer}
 	case errors.Is(err, payout.ErrNotAuthor):
 		return &Refusal{Code: wire.CodeForbidden, Detail: "Only the person who decided can withdraw a decision; others can reject it."}
 	case errors.Is(err, payout.ErrDecisionChanged):

@@ -98,7 +98,7 @@ func (s *API) decideConflict(ctx context.Context, w staff.Write, id string, kind
 ) (wire.BulkConflictItem, error) {
 	store := s.cfg.Store
 	if dryRun {
-		plan, refused := store.PreviewConflict(ctx, w.Owner, id, kind)
+		plan, refused := store.PreviewConflict(ctx, w, id, kind)
 		if refused != nil && !rest.RefusedByState(refused) {
 			return wire.BulkConflictItem{}, refused
 		}

@@ -106,7 +106,7 @@ const (
 func (s *API) releaseOne(ctx context.Context, w staff.Write, text string, dryRun bool) (wire.BulkReleaseItem, error) {
 	id, store := rest.NumberOf(rest.HoldPrefix, text), s.cfg.Store
 	if dryRun {
-		plan, refused := store.PreviewRelease(ctx, w.Owner, id)
+		plan, refused := store.PreviewRelease(ctx, w, id)
 		item := renderReleaseItem(plan.Hold, plan.Releases)
 		if item.Result = bulkWouldRelease; plan.Asks {
 			item.Result = bulkWaiting
@@ -122,7 +122,7 @@ func (s *API) releaseOne(ctx context.Context, w staff.Write, text string, dryRun
 		return http.StatusOK, rest.EncodeBody(one)
 	})
 	if err != nil {
-		plan, _ := store.PreviewRelease(ctx, w.Owner, id)
+		plan, _ := store.PreviewRelease(ctx, w, id)
 		return releaseOrSkipped(renderReleaseItem(plan.Hold, plan.Releases), err)
 	}
 	var item wire.BulkReleaseItem
@@ -148,6 +148,8 @@ func releaseOrSkipped(i wire.BulkReleaseItem, refused error) (wire.BulkReleaseIt
 		return i, nil
 	case errors.Is(refused, payout.ErrRecoveryRequired):
 		code = wire.CodeRecoveryRequired
+	case errors.Is(refused, payout.ErrOneIssuer):
+		code = wire.CodeForbidden
 	case !errors.Is(refused, payout.ErrDecisionChanged):
 		return i, refused
 	}

@@ -39,7 +39,7 @@ type Decisions interface {
 	OpenShareConflicts(ctx context.Context, f staff.ConflictFilter) ([]staff.ConflictPlan, error)
 	DecideConflict(ctx context.Context, w staff.Write, id string, kind payout.DecisionKind,
 		render staff.ConflictAnswer) (staff.Answer, error)
-	PreviewConflict(ctx context.Context, owner, id string, kind payout.DecisionKind) (staff.ConflictPlan, error)
+	PreviewConflict(ctx context.Context, w staff.Write, id string, kind payout.DecisionKind) (staff.ConflictPlan, error)
 	PlanBulk(ctx context.Context, w staff.Write, ids []string) ([]string, staff.Answer, error)
 	EndBulk(ctx context.Context, w staff.Write, a staff.Answer) (staff.Answer, error)
 }
@@ -57,7 +57,7 @@ type Holds interface {
 	PlaceHold(ctx context.Context, w staff.Write, scope payout.HoldScope, name string, render staff.HoldAnswer) (staff.Answer,
 		error)
 	ReleaseHold(ctx context.Context, w staff.Write, id int64, render staff.HoldAnswer) (staff.Answer, error)
-	PreviewRelease(ctx context.Context, owner string, id int64) (staff.ReleasePlan, error)
+	PreviewRelease(ctx context.Context, w staff.Write, id int64) (staff.ReleasePlan, error)
 	ProviderState(ctx context.Context, name string) (staff.ProviderState, error)
 	HoldProvider(ctx context.Context, w staff.Write, name string, hold bool, render staff.ProviderAnswer) (staff.Answer, error)
 }

@@ -2,6 +2,7 @@ package access
 
 import (
 	"strings"
+	"time"
 	"unicode"
 
 	"golang.org/x/text/cases"
@@ -12,6 +13,17 @@ import (
 // case, width, composition, spaces and invisible characters do not count (Unicode D146,
 // compatibility caseless matching).
 func SamePerson(a, b string) bool { return a == b || foldOwner(a) == foldOwner(b) }
+
+// OneIssuerLife is how long two keys that one administrator has issued do not count as two persons.
+const OneIssuerLife = 30 * 24 * time.Hour
+
+// OneIssuer reports whether two keys do not count as two persons, although their owners differ: one
+// administrator, who has seen both tokens, issued both of them within OneIssuerLife before now. A
+// rotation issues a key too. What a command on a machine of ours created has no issuer.
+func OneIssuer(a, b KeyRecord, now time.Time) bool {
+	return a.MadeBy != "" && b.MadeBy != "" && SamePerson(a.MadeBy, b.MadeBy) &&
+		now.Sub(a.CreatedAt) < OneIssuerLife && now.Sub(b.CreatedAt) < OneIssuerLife
+}
 
 func foldOwner(owner string) string {
 	seen := strings.Map(func(r rune) rune {

@@ -3,6 +3,7 @@ package access
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/text/unicode/norm"
 )
@@ -65,4 +66,32 @@ func FuzzPerson(f *testing.F) {
 			t.Errorf("%+q and %+q are one person", name, name+"x")
 		}
 	})
+}
+
+// TestOneIssuer: two keys of one administrator count as two persons when one of them is 30 days old, or
+// nobody has issued it.
+func TestOneIssuer(t *testing.T) {
+	now := time.Date(2026, 2, 17, 12, 0, 0, 0, time.UTC)
+	key := func(owner, by string, age time.Duration) KeyRecord {
+		return KeyRecord{Key: Key{Owner: owner}, MadeBy: by, CreatedAt: now.Add(-age)}
+	}
+	const day = 24 * time.Hour
+	for name, c := range map[string]struct {
+		a, b KeyRecord
+		one  bool
+	}{
+		"one administrator":         {key("anna", "li-na", day), key("ben", "li-na", 0), true},
+		"another spelling":          {key("anna", "li-na", day), key("ben", "Li-Na", 0), true},
+		"at the last moment":        {key("anna", "li-na", OneIssuerLife-1), key("ben", "li-na", 0), true},
+		"by a clock that was ahead": {key("anna", "li-na", -day), key("ben", "li-na", 0), true},
+		"one key is old":            {key("anna", "li-na", OneIssuerLife), key("ben", "li-na", 0), false},
+		"both are old":              {key("anna", "li-na", 2*OneIssuerLife), key("ben", "li-na", 2*OneIssuerLife), false},
+		"two administrators":        {key("anna", "li-na", 0), key("ben", "wang-wei", 0), false},
+		"made on a machine of ours": {key("anna", "", 0), key("ben", "", 0), false},
+		"one on a machine of ours":  {key("anna", "li-na", 0), key("ben", "", 0), false},
+	} {
+		if OneIssuer(c.a, c.b, now) != c.one || OneIssuer(c.b, c.a, now) != c.one {
+			t.Errorf("%s: %v, want %v", name, !c.one, c.one)
+		}
+	}
 }

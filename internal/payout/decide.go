@@ -12,6 +12,9 @@ import (
 // ErrSelfApproval is returned when the author of a decision tries to approve it.
 var ErrSelfApproval = errors.New("the second person must not be the author")
 
+// ErrOneIssuer is returned when the keys of the two persons do not count as two (access.OneIssuer).
+var ErrOneIssuer = errors.New("one administrator issued both keys a short time ago")
+
 // ErrEvidenceRequired is returned for a retry without evidence of a payment that is not final, while
 // the provider still answers otherwise than that it does not know the order number.
 var ErrEvidenceRequired = errors.New("a retry of a payment that is not final needs evidence")

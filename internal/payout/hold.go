@@ -79,6 +79,7 @@ type Hold struct {
 // HoldRelease is a release that waits for a second person.
 type HoldRelease struct {
 	By, Role, Reason string
+	KeyID            string // the API key of that person
 	At               time.Time
 	// Shown is the hash of what the first person was shown, see Releases.Hash.
 	Shown []byte

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"hongbao/internal/access"
+	"hongbao/internal/payout"
 	"hongbao/internal/staff"
 )
 
@@ -29,4 +30,21 @@ func (tx tx) actor(w staff.Write) error {
 // authorizes reports whether a key is usable and is the key of a staff write.
 func (tx tx) authorizes(k access.KeyRecord, w staff.Write) bool {
 	return k.ID == w.KeyID && k.Status(tx.now) == access.KeyActive && string(k.Role) == w.Role && k.Owner == w.Owner && k.Role.Staff()
+}
+
+// checkSecond checks that a staff write is that of a second person: its author and key count as
+// another person than the first one with the first key. Every decision of two persons goes through
+// it. Errors: payout.ErrSelfApproval, payout.ErrOneIssuer.
+func (tx tx) checkSecond(w staff.Write, first, firstKey string) error {
+	if access.SamePerson(first, w.Owner) {
+		return payout.ErrSelfApproval
+	}
+	var rows []keyRow
+	if err := tx.Where("id IN ?", []string{firstKey, w.KeyID}).Find(&rows).Error; err != nil {
+		return err
+	}
+	if len(rows) == 2 && access.OneIssuer(rows[0].record(), rows[1].record(), tx.now) {
+		return fmt.Errorf("keys %s and %s: %w", firstKey, w.KeyID, payout.ErrOneIssuer)
+	}
+	return nil
 }

@@ -100,7 +100,7 @@ func TestEndedKeyWritesNothing(t *testing.T) {
 			return storetest.ErrOnly(s.EndTicketKey(ctx, w, "kid", func(access.TicketKeyRecord) (int, []byte) { return 200, body }))
 		},
 	}
-	// Each method of the store that takes a write is listed here, or ends what a listed one began.
+	// Each method of the store that takes a write is listed here, ends what a listed one began, or only shows what it would do.
 	for m := range reflect.TypeFor[*testStore]().Methods() {
 		takes := false
 		for in := range m.Type.Ins() {
@@ -108,7 +108,8 @@ func TestEndedKeyWritesNothing(t *testing.T) {
 		}
 		ends := m.Name == "EndBulk" || m.Name == "EndRecall"
 		byCommand := m.Name == "DeclareRestored" || m.Name == "EndRecovery" // by the machine's operator, without a key
-		if _, tested := ways[m.Name]; takes && !tested && !ends && !byCommand {
+		reads := strings.HasPrefix(m.Name, "Preview")
+		if _, tested := ways[m.Name]; takes && !tested && !ends && !byCommand && !reads {
 			t.Errorf("%s is not tested", m.Name)
 		}
 	}

@@ -106,12 +106,12 @@ func (tx tx) endMovement(d staff.Decision) error {
 // answerMovementBy approves or rejects the waiting decision about a movement, or withdraws it.
 func (tx tx) answerMovementBy(w staff.Write, d staff.Decision, to payout.DecisionStatus, render staff.DecisionAnswer) (
 	staff.Answer, error) {
-	same := access.SamePerson(d.By, w.Owner)
-	switch {
-	case to == payout.DecisionWithdrawn && !same:
+	if to != payout.DecisionWithdrawn {
+		if err := tx.checkSecond(w, d.By, d.KeyID); err != nil {
+			return staff.Answer{}, err
+		}
+	} else if !access.SamePerson(d.By, w.Owner) {
 		return staff.Answer{}, payout.ErrNotAuthor
-	case to != payout.DecisionWithdrawn && same:
-		return staff.Answer{}, payout.ErrSelfApproval
 	}
 	if err := tx.allow(payout.ActionResolve, holdNames{}); err != nil {
 		return staff.Answer{}, err

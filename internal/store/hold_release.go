@@ -2,9 +2,9 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
-	"hongbao/internal/access"
 	"hongbao/internal/money"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
@@ -16,10 +16,10 @@ import (
 // (staff.Releases.NeedSecondPerson), for a day. The second one has to be shown the same. A released hold stays as
 // it is. Audited; the same key and body return the first answer. Errors: ErrNotFound,
 // payout.ErrDecisionChanged when the second person would release something else than the first was
-// shown, payout.ErrRecoveryRequired, payout.ErrMySQLRestored, staff.ErrKeyReused, ErrUnavailable.
+// shown, payout.ErrOneIssuer, payout.ErrRecoveryRequired, payout.ErrMySQLRestored, staff.ErrKeyReused, ErrUnavailable.
 func (s *Store) ReleaseHold(ctx context.Context, w staff.Write, id int64, render staff.HoldAnswer) (staff.Answer, error) {
 	return s.writeHold(ctx, w, func(tx tx) (out staff.Answer, err error) {
-		p, err := tx.planRelease(w.Owner, id, true)
+		p, err := tx.planRelease(w, id, true)
 		if err != nil {
 			return out, err
 		}
@@ -33,18 +33,18 @@ func (s *Store) ReleaseHold(ctx context.Context, w staff.Write, id int64, render
 	})
 }
 
-// PreviewRelease returns what ReleaseHold by a person would do now, also with the error that refuses
-// it. It changes nothing. Errors: as ReleaseHold.
-func (s *Store) PreviewRelease(ctx context.Context, owner string, id int64) (staff.ReleasePlan, error) {
+// PreviewRelease returns what ReleaseHold would do now, also with the error that refuses it. It changes
+// nothing. Errors: as ReleaseHold.
+func (s *Store) PreviewRelease(ctx context.Context, w staff.Write, id int64) (staff.ReleasePlan, error) {
 	now, err := s.Clock(ctx)
 	if err != nil {
 		return staff.ReleasePlan{}, err
 	}
-	p, err := tx{DB: s.read(ctx), now: now}.planRelease(owner, id, false)
+	p, err := tx{DB: s.read(ctx), now: now}.planRelease(w, id, false)
 	return p, mysql.Classify(err)
 }
 
-func (tx tx) planRelease(owner string, id int64, lock bool) (p staff.ReleasePlan, err error) {
+func (tx tx) planRelease(w staff.Write, id int64, lock bool) (p staff.ReleasePlan, err error) {
 	if p.Hold, err = tx.hold(id, lock); err != nil {
 		return p, err
 	}
@@ -58,11 +58,20 @@ func (tx tx) planRelease(owner string, id int64, lock bool) (p staff.ReleasePlan
 		return p, err
 	}
 	asked := p.Hold.Release != nil && p.Hold.ReleasedAt.IsZero() && askedInTime(p.Hold.Release.At, tx.now)
-	other := asked && !access.SamePerson(p.Hold.Release.By, owner)
+	need, other := p.Releases.NeedSecondPerson(p.Hold), false
+	if asked {
+		switch err := tx.checkSecond(w, p.Hold.Release.By, p.Hold.Release.KeyID); {
+		case err == nil:
+			other = true
+		case errors.Is(err, payout.ErrSelfApproval), errors.Is(err, payout.ErrOneIssuer) && !need:
+		default:
+			return p, err
+		}
+	}
 	if other && string(p.Hold.Release.Shown) != string(p.Releases.Hash()) {
 		return p, fmt.Errorf("hold %d: %w", id, payout.ErrDecisionChanged)
 	}
-	p.Asks = !other && p.Releases.NeedSecondPerson(p.Hold)
+	p.Asks = !other && need
 	return p, nil
 }
 
@@ -90,8 +99,9 @@ func (tx tx) release(w staff.Write, p staff.ReleasePlan) (payout.Hold, error) {
 	h, action := p.Hold, "release"
 	if p.Asks {
 		action = "ask_release"
-		if err := tx.Model(&mysql.HoldRow{}).Where("id = ?", h.ID).Updates(map[string]any{"release_by": w.Owner, "release_role": w.Role,
-			"release_reason": w.Reason, "release_shown": p.Releases.Hash(), "release_at": tx.now}).Error; err != nil {
+		if err := tx.Model(&mysql.HoldRow{}).Where("id = ?", h.ID).Updates(map[string]any{"release_by": w.Owner,
+			"release_key_id": w.KeyID, "release_role": w.Role, "release_reason": w.Reason, "release_shown": p.Releases.Hash(),
+			"release_at": tx.now}).Error; err != nil {
 			return h, err
 		}
 	} else {

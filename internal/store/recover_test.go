@@ -183,7 +183,7 @@ func TestR13_UnresolvedChargeNeedsAnotherRecovery(t *testing.T) {
 	wantErr(t, storetest.ErrOnly(s.BeginClosing(ctx, p.ID, packet.CloseUnopened)), payout.ErrHeld)
 	id := storetest.Query[int64](t, s, "SELECT id FROM holds WHERE scope = 'packet'")
 	wantErr(t, storetest.ErrOnly(s.ReleaseHold(ctx, financeWrite(t, s, "release", "h"), id, renderHold)), payout.ErrRecoveryRequired)
-	plan, err := s.PreviewRelease(ctx, "anna", id)
+	plan, err := s.PreviewRelease(ctx, storetest.StaffWrite(t, s, "anna"), id)
 	if wantErr(t, err, payout.ErrRecoveryRequired); plan.Hold.ID != id {
 		t.Errorf("%+v", plan)
 	}

@@ -2,9 +2,9 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
-	"hongbao/internal/access"
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
 	"hongbao/internal/store/mysql"
@@ -59,7 +59,7 @@ func (s *Store) DecideConflict(ctx context.Context, w staff.Write, id string, ki
 		if err != nil {
 			return staff.Answer{}, err
 		}
-		plan, first, err := tx.planConflict(w.Owner, row, attempts, kind)
+		plan, first, err := tx.planConflict(w, row, attempts, kind)
 		answer := func(_ *staff.Decision, _ staff.PaymentRow, refused error) (int, []byte) { return render(plan, refused) }
 		switch {
 		case err != nil:
@@ -71,10 +71,11 @@ func (s *Store) DecideConflict(ctx context.Context, w staff.Write, id string, ki
 	})
 }
 
-// PreviewConflict returns what DecideConflict by a person would do now, also with the error that refuses
+// PreviewConflict returns what DecideConflict would do now, also with the error that refuses
 // it. It changes nothing. Errors: ErrNotFound, payout.ErrNotRetryable, payout.ErrDecisionPending,
 // payout.ErrDecisionChanged, payout.ErrHeld, ErrUnavailable.
-func (s *Store) PreviewConflict(ctx context.Context, owner, id string, kind payout.DecisionKind) (plan staff.ConflictPlan, err error) {
+func (s *Store) PreviewConflict(ctx context.Context, w staff.Write, id string, kind payout.DecisionKind) (
+	plan staff.ConflictPlan, err error) {
 	now, err := s.Clock(ctx)
 	if err != nil {
 		return plan, err
@@ -84,7 +85,7 @@ func (s *Store) PreviewConflict(ctx context.Context, owner, id string, kind payo
 	if err != nil {
 		return plan, mysql.Classify(err)
 	}
-	if plan, _, err = tx.planConflict(owner, row, attempts, kind); err != nil {
+	if plan, _, err = tx.planConflict(w, row, attempts, kind); err != nil {
 		return plan, mysql.Classify(err)
 	}
 	return plan, mysql.Classify(tx.allow(kind.Action(plan.Payment.Kind), holdNames{packet: row.PacketID, payment: row.ID}))
@@ -92,8 +93,8 @@ func (s *Store) PreviewConflict(ctx context.Context, owner, id string, kind payo
 
 // planConflict returns what a person's decision would do, and the other person's decision that it
 // approves.
-func (tx tx) planConflict(owner string, row mysql.PaymentRow, attempts []payout.Attempt, kind payout.DecisionKind) (plan staff.ConflictPlan,
-	first staff.Decision, err error) {
+func (tx tx) planConflict(w staff.Write, row mysql.PaymentRow, attempts []payout.Attempt, kind payout.DecisionKind) (
+	plan staff.ConflictPlan, first staff.Decision, err error) {
 	plan.Payment = row.Payment()
 	// raw: shares its text with the list
 	if err := tx.Raw("SELECT "+mysql.HasOtherClaim+" FROM payments y WHERE y.id = ?", row.ID).Scan(&plan.OtherClaim).Error; err != nil {
@@ -110,11 +111,15 @@ func (tx tx) planConflict(owner string, row mysql.PaymentRow, attempts []payout.
 		return plan, first, err
 	}
 	first = waiting.Decision(tx.now)
-	switch {
-	case first.Status != payout.DecisionWaiting: // expired
+	if first.Status != payout.DecisionWaiting { // expired
 		return plan, first, nil
-	case first.Kind != kind, access.SamePerson(first.By, owner):
+	}
+	err = tx.checkSecond(w, first.By, first.KeyID)
+	switch {
+	case first.Kind != kind, errors.Is(err, payout.ErrSelfApproval), errors.Is(err, payout.ErrOneIssuer):
 		return plan, first, fmt.Errorf("payment %s: %w", row.ID, payout.ErrDecisionPending)
+	case err != nil:
+		return plan, first, err
 	}
 	if _, changed, _ := previewDecision(plan.Payment, attempts, first, tx.now); changed {
 		return plan, first, fmt.Errorf("payment %s: %w", row.ID, payout.ErrDecisionChanged)

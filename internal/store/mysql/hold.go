@@ -13,6 +13,7 @@ type HoldRow struct {
 	PlacedBy, PlacedRole                  string
 	PlacedAt                              time.Time
 	ReleaseBy, ReleaseRole, ReleaseReason *string
+	ReleaseKeyID                          *string
 	ReleaseShown                          []byte
 	ReleaseAt                             *time.Time
 	ReleasedBy                            *string
@@ -27,8 +28,8 @@ func (r HoldRow) Hold() payout.Hold {
 	h := payout.Hold{ID: r.ID, Scope: payout.HoldScope(r.Scope), Name: r.Name, Kind: payout.HoldKind(r.Kind), Cause: r.Cause, Reason: r.Reason,
 		By: r.PlacedBy, Role: r.PlacedRole, Since: r.PlacedAt.UTC(), ReleasedAt: OrZero(r.ReleasedAt), ReleasedBy: OrEmpty(r.ReleasedBy)}
 	if r.ReleaseAt != nil {
-		h.Release = &payout.HoldRelease{By: OrEmpty(r.ReleaseBy), Role: OrEmpty(r.ReleaseRole), Reason: OrEmpty(r.ReleaseReason),
-			At: r.ReleaseAt.UTC(), Shown: r.ReleaseShown}
+		h.Release = &payout.HoldRelease{By: OrEmpty(r.ReleaseBy), KeyID: OrEmpty(r.ReleaseKeyID), Role: OrEmpty(r.ReleaseRole),
+			Reason: OrEmpty(r.ReleaseReason), At: r.ReleaseAt.UTC(), Shown: r.ReleaseShown}
 	}
 	return h
 }
