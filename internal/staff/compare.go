@@ -59,7 +59,13 @@ func CompareLine(provider string, l payout.StatementLine, before []payout.Statem
 		add(payout.BreakForeignOrder, "%s of %d fen, account %q: no order of ours", l.Op, l.Amount, l.Account)
 		return v
 	}
-	if l.Op != ours.Attempt.Op && (l.Op != payout.OpReturn || ours.Attempt.Op == payout.OpCharge) {
+	if l.Op == payout.OpReturn && ours.Attempt.Op == payout.OpCharge && ours.Returned == 0 {
+		// A query that reports it books the return. One that does not leaves the loss to staff.
+		add(payout.BreakOpDiffers, "%d fen of the charge of %d fen went back to its sender at %s, by no refund of ours; line %s",
+			l.Amount, ours.Payment.Amount, l.At.UTC().Format(time.RFC3339), l.Ref)
+		return v
+	}
+	if l.Op != ours.Attempt.Op && l.Op != payout.OpReturn {
 		add(payout.BreakOpDiffers, "statement says %s, requested was %s; booked are %d fen", l.Op, ours.Attempt.Op, ours.Moved)
 		return v
 	}

@@ -51,6 +51,9 @@ func TestR12_EveryLineIsJudged(t *testing.T) {
 		"another op":          {func(x *line) { x.l.Op = payout.OpRefund }, kinds{payout.BreakOpDiffers}, false, false, 0},
 		"return of a charge": {func(x *line) { x.l.Op, x.ours.Attempt.Op = payout.OpReturn, payout.OpCharge },
 			kinds{payout.BreakOpDiffers}, false, false, 0},
+		"return of a charge, booked": {func(x *line) {
+			x.l.Op, x.ours.Attempt.Op, x.ours.Returned, x.ours.Attempt.ReturnBooked = payout.OpReturn, payout.OpCharge, 100, true
+		}, nil, false, false, 100},
 		"twice":                     {func(x *line) { x.before = []payout.StatementLine{x.l} }, kinds{payout.BreakMovedTwice}, false, false, 0},
 		"after its return":          {func(x *line) { x.before = []payout.StatementLine{{Op: payout.OpReturn}} }, nil, false, false, 100},
 		"another account":           {func(x *line) { x.l.Account = "U" }, kinds{payout.BreakAccountDiffers}, false, false, 100},

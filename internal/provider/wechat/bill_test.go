@@ -63,11 +63,42 @@ func TestStatement(t *testing.T) {
 func TestRefundLessItsFee(t *testing.T) {
 	t.Parallel()
 	good := flowHead + flowRow + flowTail + "`1.0,`0.0,`0.00,`1.0,`0.02\r\n"
-	requested := map[string]refundRow{"50000305742018020103387128253": {"r1", 3}}
+	requested := map[string]refundRow{"50000305742018020103387128253": {outRefundNo: "r1", requested: 3}}
 	lines, err := readFlows([]byte(good), "2018-02-01", requested)
 	if err != nil || len(lines) != 2 || lines[0].Op != payout.OpRefund || lines[0].Amount != 3 || lines[0].OrderNo != "r1" ||
 		lines[1].Op != payout.OpFeeReturned || lines[1].Amount != 1 || lines[1].Ref != lines[0].Ref+unsettledSuffix {
 		t.Errorf("%+v, %v", lines, err)
+	}
+}
+
+// TestForeignRefund: what someone else refunds of a charge, with a number that is not ours, is listed as a return of the
+// charge. The refund of a charge that is not ours keeps its own number.
+func TestForeignRefund(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(c *simulator.Config) { c.BillsAtOnce = true }, nil)
+	a, o := r.adapter(t, nil), &orders{}
+	tomorrow(a)
+	ours, theirs := o.next(payout.OpCharge), "MALL4711"
+	for charge, refund := range map[string]string{ours: "BYHAND1", theirs: "BYHAND2"} {
+		in := charged(MethodJSAPI)
+		in.OrderNo = charge
+		a.Send(t.Context(), encoded(t, a, in))
+		r.sim.Pay(charge, "", 0)
+		a.Send(t.Context(), encoded(t, a, payout.Instruction{Op: payout.OpRefund, OrderNo: refund, Amount: 3301, ChargeOrderNo: charge,
+			ChargeTotal: 8800}))
+	}
+	page, err := a.Statement(t.Context(), payout.DayOf(time.Now(), china), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]payout.Op{}
+	for _, l := range page.Lines {
+		if l.Amount == 3301 {
+			got[l.OrderNo] = l.Op
+		}
+	}
+	if len(got) != 2 || got[ours] != payout.OpReturn || got["BYHAND2"] != payout.OpRefund {
+		t.Errorf("listed: %+v", page.Lines)
 	}
 }
 

@@ -110,7 +110,18 @@ func moment(text string, day payout.Day) (time.Time, error) {
 // that money moved is in the fund flow alone.
 type refundRow struct {
 	outRefundNo string
+	outTradeNo  string    // of the charge
 	requested   money.Fen // what the sender receives; the fund flow may have less
+}
+
+// foreign reports whether someone else refunded a charge of ours, for instance by hand at the merchant
+// platform: the money went back to the sender, and no refund of ours has the number.
+func (r refundRow) foreign() bool { return isOrderNo(r.outTradeNo) && !isOrderNo(r.outRefundNo) }
+
+// isOrderNo reports whether a number has the form of ours.
+func isOrderNo(no string) bool {
+	parts, err := payout.Parse(no)
+	return err == nil && parts.Attempt > 0
 }
 
 // unsettledSuffix follows the reference of a line in that of the line for what was not settled of it.
@@ -163,7 +174,7 @@ func readTrades(file []byte, day payout.Day, refunds map[string]refundRow) ([]bi
 			if err != nil {
 				return nil, err
 			}
-			refunds[id] = refundRow{row[colOutRefundNo], requested}
+			refunds[id] = refundRow{row[colOutRefundNo], row[colOutTradeNo], requested}
 			continue
 		}
 		if row[colState] != "SUCCESS" || row[colCurrency] != currency {
@@ -263,7 +274,11 @@ func flowLines(row map[string]string, l payout.StatementLine, out bool, refunds 
 		}
 		moved := l.Amount
 		l.Amount = max(moved, r.requested)
-		lines := one(op, r.outRefundNo, "")
+		no := r.outRefundNo
+		if out && r.foreign() {
+			op, no = payout.OpReturn, r.outTradeNo
+		}
+		lines := one(op, no, "")
 		if moved < r.requested {
 			lines = append(lines, unsettled(l, either(payout.OpFeeReturned, payout.OpFee), r.requested-moved))
 		}

@@ -28,7 +28,14 @@ func (o *orders) next(op payout.Op) string {
 // order encodes an instruction under a new number.
 func (o *orders) order(t *testing.T, a *Adapter, in payout.Instruction) payout.Order {
 	t.Helper()
-	in.OrderNo, in.Currency = o.next(in.Op), currency
+	in.OrderNo = o.next(in.Op)
+	return encoded(t, a, in)
+}
+
+// encoded encodes an instruction.
+func encoded(t *testing.T, a *Adapter, in payout.Instruction) payout.Order {
+	t.Helper()
+	in.Currency = currency
 	raw, err := a.EncodeRequest(in)
 	if err != nil {
 		t.Fatal(err)
