@@ -39,8 +39,9 @@ func receiveNotification(r *request) (rest.Answer, error) {
 var errNotVerified = errors.New("notification refused")
 
 // storeNotification stores a notification. The provider's signature is checked first: an unsigned
-// notification is refused without details, a signed one with the faults of its body. Errors: those of
-// the adapter with errNotVerified, those of the store.
+// notification is refused without details, a signed one with the faults of its body. A signed one of
+// another merchant account holds the provider. Errors: those of the adapter with errNotVerified, those
+// of the store.
 func (r *request) storeNotification(provider payout.Notified) error {
 	header := http.Header{}
 	for name, value := range r.C.Request().Header.All() {
@@ -48,9 +49,14 @@ func (r *request) storeNotification(provider payout.Notified) error {
 	}
 	eventID, orderNo, err := provider.VerifyNotification(header, r.Payload)
 	if err != nil {
-		signed := errors.Is(err, payout.ErrUnknownNotification)
+		signed := errors.Is(err, payout.ErrUnknownNotification) || errors.Is(err, payout.ErrWrongProvider)
 		if signed || unsignedLog.allow() { // signed notifications are few
 			slog.WarnContext(r.Ctx, "notification refused", slog.String(observe.LogRequest, r.ID), slog.Any("error", err))
+		}
+		if errors.Is(err, payout.ErrWrongProvider) { // signed; a repeat holds it if this fails
+			if err := r.server.cfg.Store.HoldNotified(r.Ctx, provider.Name(), err); err != nil {
+				return err
+			}
 		}
 		return fmt.Errorf("%w: %w", errNotVerified, err)
 	}

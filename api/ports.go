@@ -77,6 +77,7 @@ type Payments interface {
 	ConfirmAgain(ctx context.Context, by access.Key, payoutID string) (payout.PayoutProgress, error)
 	WithdrawCharge(ctx context.Context, packetID string) error
 	RecordNotification(ctx context.Context, by payout.Adapter, eventID, orderNo string, body []byte) error
+	HoldNotified(ctx context.Context, provider string, why error) error
 	RecordedReturns(ctx context.Context, orderNos []string) (map[string]payout.KnownReturn, error)
 	RequestReturnQuery(ctx context.Context, orderNo string, stands time.Duration) (payout.ReturnQuery, error)
 }

@@ -3,6 +3,8 @@ package api_test
 import (
 	"bytes"
 	"crypto/rand"
+	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -10,6 +12,7 @@ import (
 
 	"hongbao/api"
 	"hongbao/internal/payout"
+	"hongbao/internal/provider"
 	"hongbao/internal/staff"
 	"hongbao/wire"
 )
@@ -37,6 +40,50 @@ func (h *fixture) providerState(who owner) providerBody {
 		h.t.Fatalf("%s", r)
 	}
 	return page.Items[1]
+}
+
+// otherMerchant is a provider whose signed notifications are of another merchant account.
+type otherMerchant struct{ *provider.Sandbox }
+
+func (otherMerchant) VerifyNotification(header http.Header, _ []byte) (eventID, orderNo string, err error) {
+	if header.Get("Webhook-Signature") == "" {
+		return "", "", errors.New("not signed")
+	}
+	return "", "", fmt.Errorf("event 1 is about merchant 2: %w", payout.ErrWrongProvider)
+}
+
+// TestNotificationOfAnotherMerchant: a signed notification of another account holds the provider once; a forged one
+// does not. Both are refused alike, and the process works on.
+func TestNotificationOfAnotherMerchant(t *testing.T) {
+	t.Parallel()
+	h := newFixture(t, parts{change: func(c *api.Config) {
+		sandbox, ok := c.Providers.Payouts().(*provider.Sandbox)
+		if !ok {
+			panic("the provider is no sandbox")
+		}
+		var err error
+		if c.Providers, err = payout.NewRegistry(sandbox.Name(), sandbox.Name(), otherMerchant{sandbox}); err != nil {
+			panic(err)
+		}
+	}})
+	for _, signature := range []string{"", "v1,x", "v1,x"} {
+		r := h.do(call{method: "POST", path: "/v1/provider-notifications/sandbox", body: "{}",
+			header: map[string]string{"Webhook-Signature": signature}})
+		if r.status != http.StatusUnauthorized {
+			t.Errorf("%q: %s", signature, r)
+		}
+		if p := h.providerState(h.auditor); p.Held != (signature != "") {
+			t.Errorf("%q: %+v", signature, p)
+		}
+	}
+	p := h.providerState(h.auditor)
+	if p.Hold == nil || p.Hold.By != "notification" || p.Hold.Role != "system" || !strings.Contains(p.Hold.Reason, "merchant 2") {
+		t.Errorf("%+v", p.Hold)
+	}
+	holds, err := h.store.Holds(t.Context(), staff.HoldFilter{Kind: payout.HoldOtherAccount, Limit: 5})
+	if h.check(err); len(holds) != 1 {
+		t.Errorf("%+v", holds)
+	}
 }
 
 // TestProviderHold: who may hold a provider, what is returned about it, and that nothing is

@@ -9,7 +9,7 @@ type StaffHold struct {
 	ID     string `json:"id" doc:"The id." example:"h12"`
 	Scope  string `json:"scope" enum:"all,provider,packet,payment" doc:"To what it applies."`
 	Name   string `json:"name" doc:"The provider, packet or payment that is held; empty for all." example:"sandbox"`
-	Kind   string `json:"kind" enum:"staff,recovery,second_success,still_moves,charge_returned,other_account" doc:"Why it was placed: by staff; by the recovery of a restored MySQL; because a cancelled payout has reached its recipient; because the provider has forgotten a cancelled payout that was in progress again; because the charge of a packet was returned to its sender; because a process was started with another account of the provider."`
+	Kind   string `json:"kind" enum:"staff,recovery,second_success,still_moves,charge_returned,other_account" doc:"Why it was placed: by staff; by the recovery of a restored MySQL; because a cancelled payout has reached its recipient; because the provider has forgotten a cancelled payout that was in progress again; because the charge of a packet was returned to its sender; because a process was started, or a notification came, with another account of the provider."`
 	Reason string `json:"reason" doc:"The reason, as text for people." example:"statement of yesterday does not match"`
 	By     string `json:"by" doc:"The owner of the key that placed it, or recover or ledger." example:"li.na"`
 	Role   string `json:"role" enum:"finance,ops,system" doc:"The role of the key; system without a key."`

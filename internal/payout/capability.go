@@ -13,7 +13,8 @@ import (
 type Notified interface {
 	Provider
 	// VerifyNotification checks the signature of a notification and returns its id and order number.
-	// Errors: ErrUnknownNotification for a signed one without them; other errors: not signed.
+	// Errors: ErrUnknownNotification for a signed one without them; ErrWrongProvider for a signed one of
+	// another merchant account, which holds the provider; other errors: not signed.
 	VerifyNotification(header http.Header, body []byte) (eventID, orderNo string, err error)
 	// AnswerNotification returns the answer that the provider expects to a notification, refused or
 	// not stored with err; nil: the API answers, with a problem document after an error.

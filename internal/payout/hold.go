@@ -52,7 +52,7 @@ const (
 	// provider has forgotten a number, which no query answers any more.
 	HoldStillMoves HoldKind = "still_moves"
 	// HoldOtherAccount: a process was started with another account or kind of adapter than the one
-	// that the provider's name is bound to.
+	// that the provider's name is bound to, or a notification is of another account.
 	HoldOtherAccount HoldKind = "other_account"
 )
 

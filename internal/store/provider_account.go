@@ -41,20 +41,26 @@ func (s *Store) BindProvider(ctx context.Context, kind string, a payout.Adapter)
 		if other == nil {
 			return nil
 		}
-		return tx.holdOtherAccount(a.Provider, other)
+		return tx.holdOtherAccount(a.Provider, "start", other)
 	})
 	return cmp.Or(err, other)
 }
 
-// holdOtherAccount holds a provider whose name is configured with another account, unless such a
-// hold is active.
-func (tx tx) holdOtherAccount(name string, why error) error {
+// HoldNotified holds a provider whose notification is of another account, unless such a hold is active.
+// Only one that carries the provider's signature may get here. Errors: ErrUnavailable.
+func (s *Store) HoldNotified(ctx context.Context, name string, why error) error {
+	return s.inTx(ctx, failpoint.Administration, func(tx tx) error { return tx.holdOtherAccount(name, "notification", why) })
+}
+
+// holdOtherAccount holds a provider whose name is used with another account, unless such a hold is
+// active.
+func (tx tx) holdOtherAccount(name, by string, why error) error {
 	active, err := tx.activeHolds(payout.HoldProvider, name, true)
 	if err != nil || slices.ContainsFunc(active, func(h payout.Hold) bool { return h.Kind == payout.HoldOtherAccount }) {
 		return err
 	}
 	return tx.placeHold(payout.Hold{Scope: payout.HoldProvider, Name: name, Kind: payout.HoldOtherAccount,
-		Cause: tx.now.UTC().Format(time.RFC3339Nano), Reason: why.Error(), By: "start", Role: "system"})
+		Cause: tx.now.UTC().Format(time.RFC3339Nano), Reason: why.Error(), By: by, Role: "system"})
 }
 
 // ProviderAccount returns the adapter that BindProvider bound to a name; zero before the first

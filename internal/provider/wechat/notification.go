@@ -41,7 +41,8 @@ type resource struct {
 
 // VerifyNotification verifies and decrypts a notification and returns its id, the same at every
 // delivery, and the order number. What it says about the order is not used: the order is queried.
-// Errors: ErrNotification; an event of ours that is about no order, payout.ErrUnknownNotification.
+// Errors: ErrNotification, with payout.ErrWrongProvider for an event of another merchant that is encrypted with our key;
+// an event of ours that is about no order, payout.ErrUnknownNotification.
 func (a *Adapter) VerifyNotification(header http.Header, body []byte) (eventID, orderNo string, err error) {
 	ctx, cancel := context.WithTimeout(a.ctx, a.cfg.Timeout) // certificates may have to be downloaded
 	defer cancel()
@@ -61,8 +62,12 @@ func (a *Adapter) VerifyNotification(header http.Header, body []byte) (eventID, 
 		// The vendor's error quotes the whole request.
 		return "", "", fmt.Errorf("%w: event %s cannot be decrypted with this account's APIv3 key", ErrNotification, n.ID)
 	}
-	if merchant := r.MerchantID + r.MchID; merchant != a.cfg.MerchantID {
-		return "", "", fmt.Errorf("%w: event %s is about merchant %q", ErrNotification, n.ID, merchant)
+	switch merchant := r.MerchantID + r.MchID; merchant {
+	case a.cfg.MerchantID:
+	case "":
+		return "", "", fmt.Errorf("%w: event %s names no merchant", ErrNotification, n.ID)
+	default: // encrypted with our APIv3 key: nobody else can make one
+		return "", "", fmt.Errorf("%w: event %s is about merchant %q: %w", ErrNotification, n.ID, merchant, payout.ErrWrongProvider)
 	}
 	switch {
 	case strings.HasPrefix(n.Event, "TRANSACTION."):

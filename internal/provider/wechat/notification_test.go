@@ -62,6 +62,9 @@ func TestNotification(t *testing.T) {
 		if orderNo != v.orderNo || (event == "") != (v.orderNo == "") || answer.Status != v.status {
 			t.Errorf("%s: event %q of %q, answered %d (%v), want %q and %d", what, event, orderNo, answer.Status, err, v.orderNo, v.status)
 		}
+		if held := errors.Is(err, payout.ErrWrongProvider); held != (what == "another merchant") {
+			t.Errorf("%s: of another account: %v", what, held)
+		}
 		if fail := strings.Contains(string(answer.Body), `"FAIL"`); fail != (v.status != http.StatusOK) {
 			t.Errorf("%s: answered with %s", what, answer.Body)
 		}
