@@ -63,7 +63,7 @@ func TestR4_UnpaidChargeIsClosedThenQueried(t *testing.T) {
 	if s.p.Status == StatusPaid { // a contradiction: only a repeated statement counts
 		t.Error("paid by one statement after its failure was confirmed")
 	}
-	if s.queries(1, ObsSucceeded).is(StatusPaid); !ChargeSucceededLate(StatusFailed, s.p) {
+	if s.queries(1, ObsSucceeded).is(StatusPaid).broke(); !ChargeSucceededLate(StatusFailed, s.p) {
 		t.Error("not late")
 	}
 }
