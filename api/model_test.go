@@ -63,9 +63,16 @@ type proofBody struct {
 	Total, Paid, Owed, Remaining, Refunding, Refunded int64
 	Balanced                                          bool
 	InFlight                                          int64 `json:"in_flight"`
+	Confirmed                                         bool  `json:"provider_confirmed"`
 	Sources                                           struct {
 		Redis    *struct{ Claimed, Remaining int64 }
-		Provider struct{ Charged, Transferred, Returned, Refunded int64 }
+		Provider struct {
+			Charged, Transferred, Returned, Refunded int64
+			Parts                                    []struct {
+				Provider, Source string
+				AsOf             time.Time `json:"as_of"`
+			}
+		}
 	}
 	Differences []struct {
 		What             string

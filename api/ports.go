@@ -64,6 +64,7 @@ type PacketReader interface {
 	UserSums(ctx context.Context, app, user string, in packet.Span, except []string) (packet.UserSums, error)
 	Claim(ctx context.Context, packetID, userID string) (packet.ClaimWithPayout, error)
 	Balances(ctx context.Context, packetID string) (payout.Balances, error)
+	PacketStatement(ctx context.Context, provider, packetID string) (staff.PacketStatement, error)
 	ShareConflicts(ctx context.Context, packetID string) (staff.ShareConflicts, error)
 	ShareConflictUsers(ctx context.Context, packetID string) ([]string, error)
 }

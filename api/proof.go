@@ -50,12 +50,13 @@ type evidence struct {
 	conflicts staff.ShareConflicts
 	provider  payout.ProviderTotals // the sum of parts
 	parts     []wire.ProviderPart
+	confirmed bool // every part is the provider's own word, and no statement differs from the ledger
 }
 
 // prove reads all sources once. It reads row and ledger before Redis and the provider, so that
 // the latter can only be ahead.
 func (s *Server) prove(ctx context.Context, id string, look int) (wire.Proof, error) {
-	e := evidence{id: id, parts: []wire.ProviderPart{}}
+	e := evidence{id: id, parts: []wire.ProviderPart{}, confirmed: true}
 	var err error
 	if e.rec, err = s.row(ctx, id); err != nil && !errors.Is(err, packet.ErrNotFound) {
 		return wire.Proof{}, err
@@ -114,7 +115,7 @@ func (a *proofCheck) figures() wire.Proof {
 		PacketID: a.id, Total: a.ledger.Charged(),
 		Paid: a.ledger.Paid(), Owed: of[payout.AccountOwed],
 		Remaining: of[payout.AccountHolding], Refunding: of[payout.AccountRefunding],
-		Refunded: a.ledger.Refunded(), Promises: a.promises, ProviderConfirmed: a.confirmed(),
+		Refunded: a.ledger.Refunded(), Promises: a.promises, ProviderConfirmed: a.confirmed,
 		Differences: []wire.Difference{},
 	}
 	p.Sources = wire.ProofSources{

@@ -10,9 +10,7 @@ import (
 	"hongbao/wire"
 )
 
-// readProviders sums the movements of a packet at its providers. A provider without sums gives those of
-// its stored orders, as the ledger has them: such a part proves nothing by itself. Errors:
-// payout.ErrProviderMissing, no usable answer.
+// readProviders sums the movements of a packet at its providers. Errors: payout.ErrProviderMissing, no usable answer.
 func (s *Server) readProviders(ctx context.Context, e *evidence) error {
 	p := e.rec.Packet
 	if p.ID == "" && e.view != nil {
@@ -27,62 +25,52 @@ func (s *Server) readProviders(ctx context.Context, e *evidence) error {
 		if name == "" || name == payout.BalanceProvider {
 			continue
 		}
-		part := wire.ProviderPart{Provider: name, Source: wire.ProviderLive, AsOf: wire.At(time.Now())}
-		sums, live, err := s.liveTotals(ctx, name, e.id)
+		part, confirmed, err := s.providerPart(ctx, name, p)
 		if err != nil {
 			return err
 		}
-		if !live {
-			part.Source, sums = wire.ProviderOrders, ledgerTotals(p, name, e.ledger.Own())
-		}
-		part.Charged, part.Transferred, part.Returned, part.Refunded = sums.Charged, sums.Transferred, sums.Returned, sums.Refunded
 		e.parts = append(e.parts, part)
-		e.provider.Charged += sums.Charged
-		e.provider.Transferred += sums.Transferred
-		e.provider.Returned += sums.Returned
-		e.provider.Refunded += sums.Refunded
+		e.confirmed = e.confirmed && confirmed
+		e.provider.Charged += part.Charged
+		e.provider.Transferred += part.Transferred
+		e.provider.Returned += part.Returned
+		e.provider.Refunded += part.Refunded
 	}
 	return nil
 }
 
-// liveTotals asks a provider for its sums; live is false for one that has none.
-func (s *Server) liveTotals(ctx context.Context, name, packetID string) (t payout.ProviderTotals, live bool, err error) {
-	p, err := s.cfg.Providers.Of(name)
+// providerPart sums the movements of a packet at one provider. A provider without sums has the lines of its
+// statements once they have every movement of the ledger. Until then the part is what the ledger has from the
+// provider's answers, which proves nothing by itself: it is not confirmed. Neither is a statement that differs.
+func (s *Server) providerPart(ctx context.Context, name string, p packet.Packet) (part wire.ProviderPart, confirmed bool, err error) {
+	of, err := s.cfg.Providers.Of(name)
 	if err != nil {
-		return t, false, rest.Unavailable(err)
+		return part, false, rest.Unavailable(err)
 	}
-	totaled, live := p.(payout.Totaled)
-	if !live {
-		return t, false, nil
-	}
-	if t, err = totaled.Totals(ctx, packetID); err != nil {
-		return t, true, rest.Unavailable(err)
-	}
-	return t, true, nil
-}
-
-// ledgerTotals are a provider's movements of a packet as the ledger has them.
-func ledgerTotals(p packet.Packet, name string, own payout.Balances) (t payout.ProviderTotals) {
-	by := own.ByKind
-	if name == p.ChargeProvider {
-		t.Charged, t.Refunded = by[payout.PostCharge], by[payout.PostRefunded]
-		t.Returned = by[payout.PostRefundReturned] + by[payout.PostChargeReturned]
-	}
-	if name == p.PayoutProvider {
-		t.Transferred = by[payout.PostPaid] + by[payout.PostSecondSuccess]
-		t.Returned += by[payout.PostReturned] + by[payout.PostSecondReturned]
-	}
-	return t
-}
-
-// confirmed reports whether every part is the provider's own word.
-func (e *evidence) confirmed() bool {
-	for _, p := range e.parts {
-		if p.Source == wire.ProviderOrders {
-			return false
+	if totaled, live := of.(payout.Totaled); live {
+		sums, err := totaled.Totals(ctx, p.ID)
+		if err != nil {
+			return part, false, rest.Unavailable(err)
 		}
+		return partOf(name, wire.ProviderLive, time.Now(), sums), true, nil
 	}
-	return true
+	found, err := s.cfg.Store.PacketStatement(ctx, name, p.ID)
+	if err != nil {
+		return part, false, err
+	}
+	if stated, is := of.(payout.Stated); is && found.Covers() {
+		return partOf(name, wire.ProviderStatement, found.Until(stated.Zone()), found.Stated), found.Agrees(), nil
+	}
+	at := found.BookedAt
+	if at.IsZero() { // nothing has moved
+		at = p.CreatedAt
+	}
+	return partOf(name, wire.ProviderOrders, at, found.Booked), false, nil
+}
+
+func partOf(name string, source wire.ProviderSource, at time.Time, t payout.ProviderTotals) wire.ProviderPart {
+	return wire.ProviderPart{Provider: name, Source: source, AsOf: wire.At(at), Charged: t.Charged, Transferred: t.Transferred,
+		Returned: t.Returned, Refunded: t.Refunded}
 }
 
 // returning is the provider of a packet's payments of a kind, nil when it lists no returns.

@@ -16,7 +16,7 @@ type Proof struct {
 	Balanced  bool      `json:"balanced" doc:"true: the ledger adds up to total, and Redis and the provider agree with it; differences is empty."`
 	InFlight  money.Fen `json:"in_flight" doc:"What running steps explain: claims in Redis that are not recorded yet, money that the provider moved for payments without an answer, and returned amounts that are recent or being queried."`
 	// Not part of balanced: our record alone proves nothing about the provider.
-	ProviderConfirmed bool `json:"provider_confirmed" doc:"true: every provider's figures are its own sums; false: some are our record of its answers." example:"true"`
+	ProviderConfirmed bool `json:"provider_confirmed" doc:"true: every provider's figures are its own, live or from its statements, and no statement differs from the ledger. false: some are our record of its answers, or a statement differs." example:"true"`
 
 	Promises    ProofPromises `json:"promises" doc:"Share conflicts: acknowledged claims that could not be recorded. They are not money of the packet and count in no other figure."`
 	Sources     ProofSources  `json:"sources" doc:"The figures of each source."`
@@ -78,15 +78,16 @@ type ProviderSource string
 
 // The sources.
 const (
-	ProviderLive   ProviderSource = "live"   // the provider's own sums
-	ProviderOrders ProviderSource = "orders" // our record of its answers about each order
+	ProviderLive      ProviderSource = "live"      // the provider's own sums
+	ProviderStatement ProviderSource = "statement" // the lines of its statements
+	ProviderOrders    ProviderSource = "orders"    // our record of its answers about each order
 )
 
 // ProviderPart are the movements of a packet at one provider.
 type ProviderPart struct {
 	Provider    string         `json:"provider" doc:"The provider." example:"sandbox"`
-	Source      ProviderSource `json:"source" enum:"live,orders" doc:"live: the provider's own sums; orders: our record of its answers about each order, for a provider without sums." example:"live"`
-	AsOf        Time           `json:"as_of" doc:"When the figures were read."`
+	Source      ProviderSource `json:"source" enum:"live,statement,orders" doc:"live: the provider's own sums. For a provider without sums: statement, the lines of its statements, once they have every movement of the ledger; until then orders, our record of its answers about each order." example:"live"`
+	AsOf        Time           `json:"as_of" doc:"live: when the figures were read. statement: the end of the newest statement day with a line about the packet, or when that day was read, if earlier. orders: when the newest movement was recorded; without one, when the packet was created."`
 	Charged     money.Fen      `json:"charged" doc:"Charged to the sender." example:"10000"`
 	Transferred money.Fen      `json:"transferred" doc:"Paid to recipients." example:"1288"`
 	Returned    money.Fen      `json:"returned" doc:"Returned transfers, refunds and charges."`

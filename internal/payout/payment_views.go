@@ -131,6 +131,20 @@ type ProviderTotals struct {
 	Refunded    money.Fen `json:"refunded"`
 }
 
+// Add counts an amount that moved by an operation of an order; another operation changes nothing.
+func (t *ProviderTotals) Add(op Op, amount money.Fen) {
+	switch op {
+	case OpCharge:
+		t.Charged += amount
+	case OpTransfer:
+		t.Transferred += amount
+	case OpRefund:
+		t.Refunded += amount
+	case OpReturn:
+		t.Returned += amount
+	}
+}
+
 // RefundLateAfter is how long a refund may be due before it is late. The alert about overdue packets uses
 // the same time.
 const RefundLateAfter = 5 * time.Minute
