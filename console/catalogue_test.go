@@ -135,6 +135,8 @@ func open(word string) (keys []string) {
 		}
 	case "hold_scope":
 		add(holdScopes...)
+	case "proof_source":
+		add(strings.Split(written(`json:"source" enum:"([a-z_,]+)"`, "../wire/proof.go")[0], ",")...)
 	case "release_is":
 		add(strings.Split(written(`json:"result" enum:"([a-z_,]+)"`, "../wire/hold.go")[0], ",")...)
 	case "conflict_is":

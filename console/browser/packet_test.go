@@ -30,6 +30,7 @@ func TestPacketWithoutParts(t *testing.T) {
 	}
 	look(b, live, "恭喜发财", "lin mei", "Ledger, Redis and provider agree", "Alice")
 	b.lacks("#no-proof", "#no-claims")
+	b.has("#proof-sources", h.Provider.Name(), "its own sums")
 	h.must(h.StopProvider())
 	look(b, live, "恭喜发财", "lin mei", "Comparison unavailable", "paid", "¥3.00", "Alice", won)
 	b.lacks("#no-claims")
