@@ -13,7 +13,10 @@ import (
 // deliverAction seals client data. That of a recipient is settled with its observation; that of an unpaid charge
 // is stored where the API reads it, and Until says that it is there. Lost, the data is obtained again.
 func (a *Payments) deliverAction(ctx context.Context, orderNo string, seen *payout.Observation) {
-	seen.Until, seen.SealedAction = time.Time{}, nil
+	seen.SealedAction = nil
+	if seen.Kind != payout.ObsNeedsRecipient {
+		seen.Until = time.Time{}
+	}
 	if seen.Action == nil || seen.Kind != payout.ObsNeedsPayer && seen.Kind != payout.ObsNeedsRecipient {
 		return
 	}

@@ -140,7 +140,7 @@ var accountRows = []faultRow{
 	{what: "`~pending`: succeeds later, by notification", ops: everyOp, suffix: "~pending",
 		calls: "send processing; ask processing*; ask succeeded+", status: payout.StatusPaid, money: "once"},
 	{what: "`~confirm`, not confirmed", ops: everyOp, suffix: "~confirm",
-		calls: "send awaiting_confirmation; ask awaiting_confirmation+", status: payout.StatusAwaitingRecipient, money: "never"},
+		calls: "send awaiting_confirmation; ask awaiting_confirmation*", status: payout.StatusAwaitingRecipient, money: "never"},
 	{what: "`~confirm`, confirmed", ops: everyOp, suffix: "~confirm",
 		then:  func(s *scene) { s.await(payout.StatusAwaitingRecipient); s.confirm() },
 		calls: "send awaiting_confirmation; ask awaiting_confirmation*; ask succeeded+", status: payout.StatusPaid, money: "once"},

@@ -31,7 +31,7 @@ var wechatRows = []wechatRow{
 		calls: "send WAIT_USER_CONFIRM; ask WAIT_USER_CONFIRM*; ask SUCCESS+", status: payout.StatusPaid, money: "once"},
 		end: (*simulator.Server).Confirm},
 	{faultRow: faultRow{what: "waits for the recipient, who does not confirm",
-		calls: "send WAIT_USER_CONFIRM; ask WAIT_USER_CONFIRM+", status: payout.StatusAwaitingRecipient, money: "never"}},
+		calls: "send WAIT_USER_CONFIRM; ask WAIT_USER_CONFIRM*", status: payout.StatusAwaitingRecipient, money: "never"}},
 	{faultRow: faultRow{what: "the 24 hours for the recipient pass",
 		calls: "send WAIT_USER_CONFIRM; ask WAIT_USER_CONFIRM*; ask FAIL+", status: payout.StatusFailed, money: "never",
 		code: "confirmation_expired"}, end: (*simulator.Server).Expire},

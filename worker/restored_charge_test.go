@@ -62,6 +62,10 @@ func (r *rig) goesBack(t *testing.T, p packet.Packet) {
 	}
 	back := r.awaitRefund(t, p.ID, 0, payout.StatusAwaitingRecipient) // this sender's account is like that
 	r.call(t, http.MethodPost, "/_confirm/"+payout.OrderNo(back.ID, 1), nil, nil)
+	notified := r.store.RecordNotification(t.Context(), r.provider.Adapter(), "confirmed/"+back.ID, payout.OrderNo(back.ID, 1), nil)
+	if notified != nil { // the sandbox notifies the installation before the restore
+		t.Fatal(notified)
+	}
 	if back = r.awaitRefund(t, p.ID, 0, payout.StatusPaid); back.Amount != p.TotalAmount {
 		t.Errorf("%+v", back)
 	}

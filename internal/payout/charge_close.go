@@ -10,22 +10,6 @@ const (
 	FailureCouponNotAllowed = "coupon_not_allowed"
 )
 
-// A sender pays within minutes, and the provider notifies. So an unpaid charge is queried after these times
-// since its first send, and then daily until its deadline.
-var payerQueries = []time.Duration{time.Minute, 10 * time.Minute, time.Hour}
-
-const payerQueriesLater = 24 * time.Hour
-
-// nextPayerQuery is when an unpaid charge is queried next.
-func (a Attempt) nextPayerQuery(now time.Time) time.Time {
-	for _, after := range payerQueries {
-		if at := a.StartedAt.Add(after); at.After(now) {
-			return at
-		}
-	}
-	return now.Add(payerQueriesLater)
-}
-
 // The client data of a charge is renewed in the last tenth of its validity. While the row knows of none,
 // the stored request is sent again: the provider answers with new data under the same order number.
 const renewPart = 10
@@ -71,7 +55,7 @@ func (p *Payment) withdraw(now time.Time) {
 // renewal reports whether the client data of a payment in a status is obtained again, at RenewAt. A query says
 // so after each send.
 func (a Attempt) renewal(in Status) bool {
-	return (in == StatusAwaitingPayer || in == StatusAwaitingRecipient) && !a.RenewAt.IsZero()
+	return in.awaitsPerson() && !a.RenewAt.IsZero()
 }
 
 // closeStep replaces the own step of a sent order by its close: on request, or at the deadline of a charge whose
@@ -156,7 +140,7 @@ func (s *Settlement) awaitPayer(o Observation, now time.Time) error {
 		p.ClosedAt = time.Time{}
 		a.NextAt = now.Add(p.closePause(now))
 	default:
-		a.NextAt = a.nextPayerQuery(now)
+		a.NextAt = a.nextPersonQuery(now, p.PayUntil)
 		if !o.Until.IsZero() || a.RenewAt.IsZero() || o.ActionLost {
 			a.RenewAt = a.renewAt(now, o.Until)
 		}

@@ -46,21 +46,38 @@ const (
 	pausePart     = 16
 )
 
-// A recipient takes minutes or hours to act, and the provider notifies. So the order is queried
-// about every minute for an hour, then less often.
-const (
-	recipientShortest = time.Minute
-	recipientPart     = 60
-	recipientCap      = 15 * time.Minute
-)
-
 // pause returns the n-th pause of an attempt.
 func (a Attempt) pause(n int, now time.Time) time.Duration {
-	age := now.Sub(a.StartedAt)
-	if a.Statement == ObsNeedsRecipient {
-		return min(backoff(n), max(recipientShortest, age/recipientPart), recipientCap)
+	return min(backoff(n), max(pauseShortest, now.Sub(a.StartedAt)/pausePart), pauseCap)
+}
+
+// A sender or recipient takes minutes or hours to act, and the provider notifies. So an order that waits for one is
+// queried only after personQueries since its first send, at the end of the time for the act, personLate after that,
+// and daily. A notification brings the query forward; an unanswered query is repeated after a pause.
+var personQueries = []time.Duration{time.Minute, 10 * time.Minute, time.Hour}
+
+const (
+	personLate  = time.Hour
+	personDaily = 24 * time.Hour
+)
+
+// nextPersonQuery is when an order that waits for a person is queried next. until: the end of the time for the act;
+// zero: not known.
+func (a Attempt) nextPersonQuery(now, until time.Time) time.Time {
+	var times []time.Time
+	for _, after := range personQueries {
+		times = append(times, a.StartedAt.Add(after))
 	}
-	return min(backoff(n), max(pauseShortest, age/pausePart), pauseCap)
+	if !until.IsZero() {
+		times = append(times, until, until.Add(personLate))
+	}
+	next := now.Add(personDaily)
+	for _, at := range times {
+		if at.After(now) && at.Before(next) {
+			next = at
+		}
+	}
+	return next
 }
 
 // Next reads the program counter from the rows (rule R3). attempts holds every attempt of the

@@ -69,7 +69,8 @@ type Observation struct {
 	SealedAction []byte `json:"sealed_action,omitempty"`
 	// ActionLost: of a query, our copy of the client data is gone.
 	ActionLost bool `json:"action_lost,omitempty"`
-	// Until is how long the Action of a sender, once delivered, is valid.
+	// Until is how long the Action of a sender, once delivered, is valid, or how long a recipient may confirm. Zero:
+	// not known.
 	Until      time.Time     `json:"until,omitzero"`
 	RetryAfter time.Duration `json:"retry_after,omitempty"`
 	StartedAt  time.Time     `json:"started_at"`

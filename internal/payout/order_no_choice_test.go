@@ -213,31 +213,6 @@ func TestPausesGrowAndAreCapped(t *testing.T) {
 	}
 }
 
-// TestPausesOfARecipient: a payout that waits for its recipient is queried about every minute for
-// an hour, then less often, and at least every quarter of an hour.
-func TestPausesOfARecipient(t *testing.T) {
-	s := story(t, KindPayout)
-	if no, err := s.send(); err != nil || no == "" {
-		t.Fatalf("%q, %v", no, err)
-	}
-	s.answers(SourceSend, 1, ObsNeedsRecipient)
-	queries, last := 0, time.Duration(0)
-	for step := s.step(); step.At.Sub(t0) < 24*time.Hour; step = s.step() {
-		age, pause := step.At.Sub(t0), step.At.Sub(s.now)
-		if pause < last || pause > recipientCap || age < time.Hour && pause > time.Minute || age > 2*time.Minute && pause < time.Minute/2 {
-			t.Fatalf("after %v: a pause of %v after one of %v", age, pause, last)
-		}
-		s.now, last = step.At, pause
-		s.answers(SourceQuery, 1, ObsNeedsRecipient)
-		if queries++; queries > 400 {
-			t.Fatalf("%d queries within %v", queries, age)
-		}
-	}
-	if last != recipientCap {
-		t.Errorf("the last pause is %v", last)
-	}
-}
-
 // TestPausesAfterOutage: after an outage every order is queried within a sixteenth of its length,
 // however often it was tried.
 func TestPausesAfterOutage(t *testing.T) {

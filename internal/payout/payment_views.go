@@ -171,5 +171,5 @@ func (w OpenPayment) Overdue(now time.Time) time.Duration {
 
 // TooFarAhead reports whether the row was written by a clock ahead.
 func (w OpenPayment) TooFarAhead(now time.Time) bool {
-	return TooFarAhead(w.UpdatedAt, now) || TooFarAhead(w.NextAt, now)
+	return TooFarAhead(w.UpdatedAt, now) || w.Status.stepTooFarAhead(w.NextAt, now)
 }

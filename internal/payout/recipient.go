@@ -116,6 +116,9 @@ const sendsForAction = 4
 func (s *Settlement) awaitRecipient(o Observation, now time.Time) error {
 	p, a := &s.Payment, &s.Attempt
 	at := a.renewAt(now, time.Time{})
+	if p.OpenDecision == "" { // a decision does not wait a day for an answer
+		a.NextAt = a.nextPersonQuery(now, o.Until)
+	}
 	switch {
 	case p.closing():
 		p.ClosedAt, a.SealedAction = time.Time{}, nil

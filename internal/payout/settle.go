@@ -202,13 +202,13 @@ func (s *Settlement) settleSend(o Observation, now time.Time) error {
 		a.Next, a.NextAt = ActionQuery, now
 		return nil
 	case ObsRetryAfter, ObsNotSent:
-		if p.Status == StatusAwaitingRecipient || p.Status == StatusAwaitingPayer {
+		if p.Status.awaitsPerson() {
 			return nil
 		}
 		a.Next, a.NextAt = ActionSend, now.Add(max(o.RetryAfter, a.pause(a.Sends-1, now)))
 		return p.Move(StatusSending)
 	default: // no information: query, never send again blindly
-		if p.Status == StatusAwaitingRecipient || p.Status == StatusAwaitingPayer {
+		if p.Status.awaitsPerson() {
 			return nil
 		}
 		a.Next, a.NextAt = ActionQuery, now.Add(firstPause) // it may be landing right now

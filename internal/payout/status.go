@@ -77,6 +77,9 @@ func (s Status) Open() bool {
 	return false
 }
 
+// awaitsPerson reports whether the provider has the order and waits for its sender or recipient.
+func (s Status) awaitsPerson() bool { return s == StatusAwaitingPayer || s == StatusAwaitingRecipient }
+
 // Final reports whether the payment has ended: no run, decision or notification continues it. A paid
 // one may still be returned.
 func (s Status) Final() bool {

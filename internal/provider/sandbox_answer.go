@@ -121,6 +121,9 @@ func observeOrder(o *payout.Observation, a answer, op payout.Op) {
 	if kind == payout.ObsSucceeded && v.Coupon > 0 && a.refusesCoupons {
 		o.Code = payout.FailureCouponNotAllowed
 	}
+	if kind == payout.ObsNeedsRecipient {
+		o.Until = v.ExpiresAt
+	}
 	if kind == payout.ObsNeedsRecipient && v.ConfirmToken != "" {
 		o.Action = &payout.ClientAction{Type: payout.ClientSDK, ValidUntil: v.ExpiresAt,
 			Parameters: map[string]string{"order_no": v.OrderNo, "confirm_token": v.ConfirmToken}}

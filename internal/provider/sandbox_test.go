@@ -156,6 +156,9 @@ func TestSendAndAsk(t *testing.T) {
 		if c.queried != "" {
 			again := s.Query(context.Background(), payout.OpTransfer, o.OrderNo)
 			check(t, name+" queried", again, payout.SourceQuery, o.OrderNo, c.account, c.queried, "")
+			if waits := again.Kind == payout.ObsNeedsRecipient; waits && time.Until(again.Until) < 23*time.Hour || !waits && !again.Until.IsZero() {
+				t.Errorf("%s: may be confirmed until %v", name, again.Until)
+			}
 		}
 		wait.Until(t, name+" is "+string(c.finally), func() bool {
 			return s.Query(context.Background(), payout.OpTransfer, o.OrderNo).Kind == c.finally

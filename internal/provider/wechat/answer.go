@@ -102,7 +102,7 @@ func (a *Adapter) observeBill(o *payout.Observation, body []byte) {
 	o.Kind, o.Account, o.Amount, o.ProviderRef = kind, v.OpenID, v.Amount, v.TransferBillNo
 	switch kind {
 	case payout.ObsNeedsRecipient:
-		o.Action = a.confirmAction(v.PackageInfo, v.CreateTime)
+		o.Action, o.Until = a.confirmAction(v.PackageInfo, v.CreateTime), v.CreateTime.Add(confirmWithin).UTC()
 	case payout.ObsDeclined:
 		reason := v.FailReason
 		if v.State == "CANCELLED" {

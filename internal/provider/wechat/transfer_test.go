@@ -41,8 +41,8 @@ func TestTap(t *testing.T) {
 		}
 		seen := a.Query(t.Context(), payout.OpTransfer, order.OrderNo)
 		wantKind(t, what+", waiting", seen, payout.ObsNeedsRecipient, "")
-		if seen.Action != nil {
-			t.Errorf("%s: a query has %+v", what, seen.Action)
+		if seen.Action != nil || !seen.Until.Equal(sent.Action.ValidUntil) {
+			t.Errorf("%s: a query has %+v, until %v", what, seen.Action, seen.Until)
 		}
 		if !v.end(order.OrderNo) {
 			t.Fatalf("%s: the simulator does not know it", what)
