@@ -16,6 +16,13 @@ type Throttle interface {
 	Acquire(ctx context.Context, name string) (time.Duration, error)
 }
 
+// Queries are operations with throttles of their own. Those of orders whose outcome is not known do not wait for the
+// others.
+const (
+	OpQuery        payout.Op = "query"         // the payment is due, sent or unknown
+	OpRoutineQuery payout.Op = "routine_query" // it waits for its sender or recipient, or has ended
+)
+
 // Pauses of deferred payments. They are spread so that a process retries its deferred payments
 // pollsPerSecond times a second, about the rate that a provider accepts afterwards. Beyond
 // deferMax it retries more often.
@@ -51,9 +58,9 @@ type Admission struct {
 	Now    func() time.Time
 	Spread func(d time.Duration) time.Duration
 
-	provider string
-	throttle Throttle // nil: no limit
-	logger   *slog.Logger
+	provider  string
+	throttles map[payout.Op]Throttle // absent: no limit
+	logger    *slog.Logger
 
 	mu              sync.Mutex
 	breakers        map[payout.Op]*Breaker
@@ -74,19 +81,25 @@ type deferredSend struct {
 	until time.Time
 }
 
-// NewAdmission returns the admission of a provider. throttle nil means no limit, logger nil the
-// default.
-func NewAdmission(provider string, pacer Throttle, logger *slog.Logger) *Admission {
+// NewAdmission returns the admission of a provider. throttle is that of all sends together, nil: no limit. logger nil
+// means the default.
+func NewAdmission(provider string, throttle Throttle, logger *slog.Logger) *Admission {
 	if logger == nil {
 		logger = slog.Default()
 	}
-	g := &Admission{provider: provider, throttle: pacer, logger: logger, Now: time.Now, Spread: rand.N[time.Duration],
+	g := &Admission{provider: provider, throttles: map[payout.Op]Throttle{}, logger: logger, Now: time.Now, Spread: rand.N[time.Duration],
 		breakers: map[payout.Op]*Breaker{}, opened: map[opened]int{}, deferred: map[string]deferredSend{}}
 	for _, op := range []payout.Op{payout.OpCharge, payout.OpTransfer, payout.OpRefund} {
 		g.breaker(op)
+		if throttle != nil {
+			g.Limit(op, throttle)
+		}
 	}
 	return g
 }
+
+// Limit sets the throttle of an operation, OpQuery and OpRoutineQuery included. Call it before first use.
+func (g *Admission) Limit(op payout.Op, throttle Throttle) { g.throttles[op] = throttle }
 
 // breaker returns the breaker of an operation. Each has its own: a low balance stops payouts, not
 // charges, which bring money in.
@@ -115,7 +128,7 @@ func (g *Admission) admit(ctx context.Context, op payout.Op, id string) (payout.
 		return why, wait
 	}
 	g.mu.Unlock()
-	if wait := g.awaitThrottle(ctx, id); wait > 0 {
+	if wait := g.awaitThrottle(ctx, op, id); wait > 0 {
 		g.cancel(op)
 		return payout.DeferredThrottled, wait
 	}
@@ -123,12 +136,13 @@ func (g *Admission) admit(ctx context.Context, op payout.Op, id string) (payout.
 }
 
 // awaitThrottle waits for a near reservation and returns the remaining wait of a distant one.
-func (g *Admission) awaitThrottle(ctx context.Context, id string) time.Duration {
-	if g.throttle == nil {
+func (g *Admission) awaitThrottle(ctx context.Context, op payout.Op, id string) time.Duration {
+	throttle := g.throttles[op]
+	if throttle == nil {
 		return 0
 	}
 	for waited := time.Duration(0); ; {
-		wait := g.reserve(ctx, id)
+		wait := g.reserve(ctx, throttle, id)
 		if wait == 0 || waited+wait > throttleInlineWait {
 			return wait
 		}
@@ -141,9 +155,14 @@ func (g *Admission) awaitThrottle(ctx context.Context, id string) time.Duration 
 	}
 }
 
-// reserve calls the throttle. While the throttle fails, payments go out: a provider rejects
+// throttlesQueries reports whether queries have a throttle.
+func (g *Admission) throttlesQueries() bool {
+	return g != nil && (g.throttles[OpQuery] != nil || g.throttles[OpRoutineQuery] != nil)
+}
+
+// reserve calls a throttle. While the throttle fails, payments go out: a provider rejects
 // excess calls and stores nothing, whereas waiting for Redis would pay no one.
-func (g *Admission) reserve(ctx context.Context, id string) time.Duration {
+func (g *Admission) reserve(ctx context.Context, throttle Throttle, id string) time.Duration {
 	g.mu.Lock()
 	away := g.Now().Before(g.throttleRetryAt)
 	g.mu.Unlock()
@@ -152,7 +171,7 @@ func (g *Admission) reserve(ctx context.Context, id string) time.Duration {
 	}
 	ctx, cancel := context.WithTimeout(ctx, throttleTimeout)
 	defer cancel()
-	wait, err := g.throttle.Acquire(ctx, id)
+	wait, err := throttle.Acquire(ctx, id)
 	if err == nil {
 		return wait
 	}

@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"errors"
+	"time"
 
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/temporal"
@@ -25,6 +26,8 @@ const (
 	// TypeOtherProvider: the payment belongs to another provider or merchant account than this
 	// worker's adapter. Retried until a matching worker takes it or the settings are corrected.
 	TypeOtherProvider = "other_provider"
+	// TypeThrottled: a query waits for the throttle. Retried after the wait.
+	TypeThrottled = "throttled"
 	// TypeDefect: the status table forbids the requested change. Final.
 	TypeDefect = "defect"
 )
@@ -48,6 +51,13 @@ func temporalError(err error) error {
 		return temporal.NewApplicationErrorWithCause(err.Error(), TypeUnavailable, err)
 	}
 	return err
+}
+
+// throttled is the error of a query that waits for the throttle. It is expected, so it is neither logged nor counted as
+// a failure.
+func throttled(orderNo string, wait time.Duration) error {
+	return temporal.NewApplicationErrorWithOptions("query of order "+orderNo+" waits for the throttle", TypeThrottled,
+		temporal.ApplicationErrorOptions{NextRetryDelay: wait, Category: temporal.ApplicationErrorCategoryBenign})
 }
 
 // TemporalRefuses reports whether Temporal rejected this start or signal as invalid. A retry gets

@@ -113,7 +113,8 @@ func (a *Payments) callProvider(ctx context.Context, to payout.Provider, o payou
 // clockTimeout bounds reading MySQL's clock before a query.
 const clockTimeout = 2 * time.Second
 
-// Ask queries the provider about an order number. It moves nothing and is repeatable. The start
+// Ask queries the provider about an order number. It moves nothing and is repeatable. A query that has to wait for the
+// throttle is an error that repeats the step after the wait: no answer is settled, and the query stays due. The start
 // of the query is a time of MySQL's clock, which also times decisions. A new order number needs
 // an answer to a query that began after the decision (rule R5).
 func (a *Payments) Ask(ctx context.Context, orderNo string) (payout.Observation, error) {
@@ -126,6 +127,9 @@ func (a *Payments) Ask(ctx context.Context, orderNo string) (payout.Observation,
 	to, err := a.providerOf(clockCtx, parts.PaymentID)
 	var asked time.Time
 	if err == nil {
+		if wait := a.queryWait(clockCtx, to, parts.PaymentID, orderNo); wait > 0 {
+			return payout.Observation{}, throttled(orderNo, wait)
+		}
 		asked, err = a.Store.BeginQuery(clockCtx, orderNo, to.Limits().Adapter)
 	}
 	if err != nil {
@@ -143,6 +147,21 @@ func (a *Payments) Ask(ctx context.Context, orderNo string) (payout.Observation,
 	a.Admissions[to.Name()].report(ctx, payout.OpOf(parts.Kind), parts.PaymentID, seen)
 	seen.StartedAt, seen.EndedAt = asked, asked.Add(seen.EndedAt.Sub(seen.StartedAt))
 	return seen, nil
+}
+
+// queryWait returns how long the query of an order number has to wait for the throttle.
+func (a *Payments) queryWait(ctx context.Context, to payout.Provider, id, orderNo string) time.Duration {
+	admission, op := a.Admissions[to.Name()], OpRoutineQuery
+	if !admission.throttlesQueries() {
+		return 0
+	}
+	if st, err := a.Store.PaymentState(ctx, id); err == nil {
+		switch st.Status {
+		case payout.StatusPending, payout.StatusSending, payout.StatusUnknown:
+			op = OpQuery
+		}
+	}
+	return admission.awaitThrottle(ctx, op, orderNo)
 }
 
 // Settle writes an observation: status, ledger, breaks and timeline in one transaction. It is

@@ -17,7 +17,7 @@ type PaymentProvider struct {
 	// Most providers are never held: Hold and ReleasedAt may stay null.
 	Hold          *ProviderHold `json:"hold" doc:"The hold; null without one."`
 	ReleasedAt    *Time         `json:"released_at" doc:"When the last hold was released; null if there was none."`
-	RatePerSecond *int64        `json:"rate_per_second" doc:"The rate limit of all workers together, in charges, payouts and refunds per second; null without a limit."`
+	RatePerSecond *int64        `json:"rate_per_second" doc:"The rate limit of all workers together, in charges, payouts and refunds per second; null without one limit of them all."`
 }
 
 // ProviderHold is the hold on a provider.

@@ -103,7 +103,7 @@ func (d *door) shut() {
 	d.all.Wait()
 }
 
-// counted is the real adapter; it notes when each send was made.
+// counted is the real adapter; it notes when each send and query was made.
 type counted struct {
 	*provider.Sandbox
 	sends *sends
@@ -121,6 +121,13 @@ func (c counted) Send(ctx context.Context, o payout.Order) payout.Observation {
 	return c.Sandbox.Send(ctx, o)
 }
 
+func (c counted) Query(ctx context.Context, op payout.Op, orderNo string) payout.Observation {
+	c.sends.mu.Lock()
+	c.sends.at[activities.OpQuery] = append(c.sends.at[activities.OpQuery], time.Now())
+	c.sends.mu.Unlock()
+	return c.Sandbox.Query(ctx, op, orderNo)
+}
+
 func (s *sends) of(op payout.Op) []time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,7 +142,8 @@ type deferralRig struct {
 	admission *activities.Admission // of the last worker
 }
 
-func newDeferralRig(t testing.TB, perSecond int64) *deferralRig {
+// newDeferralRig returns a rig with limits of sends and of queries per second, of all workers together; 0: none.
+func newDeferralRig(t testing.TB, perSecond, queries int64) *deferralRig {
 	r := &deferralRig{sends: &sends{at: map[payout.Op][]time.Time{}}}
 	server, ns := stacktest.TemporalNamespace(t)
 	r.rig = newRigWith(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), server, ns, func(own *rig, cfg *worker.Config) {
@@ -150,6 +158,9 @@ func newDeferralRig(t testing.TB, perSecond int64) *deferralRig {
 			throttle = must(pool.NewThrottle(own.pool, "sandbox", perSecond))(t)
 		}
 		r.admission = activities.NewAdmission("sandbox", throttle, own.logger)
+		if queries > 0 {
+			r.admission.Limit(activities.OpQuery, must(pool.NewThrottle(own.pool, "sandbox/query", queries))(t))
+		}
 		cfg.Payments = &activities.Payments{Store: own.store, Providers: payout.OnlyProvider(counted{adapter, r.sends}),
 			Admissions: map[string]*activities.Admission{"sandbox": r.admission}}
 	})
@@ -254,7 +265,7 @@ func (r *deferralRig) signals(t testing.TB, workflowID string) (n int) {
 // afterwards.
 func TestDeferral(t *testing.T) {
 	t.Parallel()
-	r := newDeferralRig(t, 0)
+	r := newDeferralRig(t, 0, 0)
 	t.Run("held", r.testHeld)
 	t.Run("low balance", func(t *testing.T) {
 		r.testTrouble(t, 3, payout.TroubleLowBalance, func(on bool) {
@@ -381,7 +392,7 @@ func bits(d time.Duration) (n int) {
 func TestThrottleOfAllWorkers(t *testing.T) {
 	t.Parallel()
 	const perSecond, shares = 10, 40
-	r := newDeferralRig(t, perSecond)
+	r := newDeferralRig(t, perSecond, 0)
 	second, _ := r.startWorker(t)
 	wait.Until(t, "second worker ready", func() bool { return second.Ready() })
 	p := r.opened(t, shares)
@@ -392,6 +403,29 @@ func TestThrottleOfAllWorkers(t *testing.T) {
 	at := r.sends.of(payout.OpTransfer)
 	if took, least := at[len(at)-1].Sub(at[0]), time.Duration(shares-2)*time.Second/perSecond*8/10; took < least {
 		t.Errorf("%d calls within %v, the pace allows %v", shares, took, least)
+	}
+	r.awaitStatus(t, p.ID, packet.StatusClosed)
+	r.balanced(t, p)
+}
+
+// TestQueriesOfAllWorkers: queries keep to their throttle, none is lost, and a query that waits is no answer: every payout is
+// paid once by its only order number.
+func TestQueriesOfAllWorkers(t *testing.T) {
+	t.Parallel()
+	const perSecond, shares = 4, 12
+	r := newDeferralRig(t, 0, perSecond)
+	p := r.opened(t, shares)
+	before := len(r.sends.of(activities.OpQuery))
+	var claims []packet.Claim
+	for i := range shares {
+		claims = append(claims, r.grab(t, p.ID, fmt.Sprintf("u%d~lost_reply", i)).Claim)
+	}
+	if sent := r.paid(t, claims); sent != shares {
+		t.Errorf("%d sends for %d payouts", sent, shares)
+	}
+	at := r.sends.of(activities.OpQuery)[before:]
+	if took, least := at[len(at)-1].Sub(at[0]), time.Duration(shares-2)*time.Second/perSecond*8/10; len(at) < shares || took < least {
+		t.Errorf("%d queries within %v, the limit allows %v", len(at), took, least)
 	}
 	r.awaitStatus(t, p.ID, packet.StatusClosed)
 	r.balanced(t, p)

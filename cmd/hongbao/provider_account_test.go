@@ -2,11 +2,15 @@ package main
 
 import (
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/go-json-experiment/json"
+
+	"hongbao/activities"
 	"hongbao/internal/devstack/stacktest"
 	"hongbao/internal/payout"
 	"hongbao/internal/store"
@@ -79,6 +83,10 @@ func TestProvidersFile(t *testing.T) {
 		`is none of a, b: "c"`:           {both, "a", "c"},
 		"unknown member colour":          {`{"providers":[` + strings.Replace(one, `"key"`, `"colour":1,"key"`, 1) + `]}`, "", ""},
 		"member rate":                    {`{"providers":[` + strings.Replace(two, "9", "-9", 1) + `]}`, "", ""},
+		"unknown member":                 {`{"providers":[` + strings.Replace(two, "9", `{"transfer":9}`, 1) + `]}`, "", ""},
+		"wrong type":                     {`{"providers":[` + strings.Replace(two, "9", `"9"`, 1) + `]}`, "", ""},
+		"member query of rate":           {`{"providers":[` + strings.Replace(two, "9", `{"query":1}`, 1) + `]}`, "", ""},
+		"rate is not from 0 to 1000000":  {`{"providers":[` + strings.Replace(two, "9", `{"refund":-1}`, 1) + `]}`, "", ""},
 		"member kind is none of sandbox": {`{"providers":[` + strings.Replace(one, `"kind":"sandbox"`, `"kind":"x"`, 1) + `]}`, "", ""},
 		"member key or key_file":         {`{"providers":[` + strings.Replace(one, `"key":"k1",`, "", 1) + `]}`, "", ""},
 		"is draining":                    {`{"providers":[` + strings.Replace(one, `"key"`, `"draining":true,"key"`, 1) + `]}`, "", ""},
@@ -86,6 +94,28 @@ func TestProvidersFile(t *testing.T) {
 	} {
 		if _, err := open(in[0], in[1], in[2]); err == nil || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "k1") {
 			t.Errorf("%s: %v", says, err)
+		}
+	}
+}
+
+// TestCallRates: one number limits all sends together and no query; an object limits each kind of call. A part of the
+// queries is for routine ones.
+func TestCallRates(t *testing.T) {
+	type perOp = map[payout.Op]int64
+	for text, want := range map[string]struct {
+		all int64
+		ops perOp
+	}{
+		`9`:  {9, perOp{payout.OpCharge: 0, payout.OpTransfer: 0, payout.OpRefund: 0}},
+		`{}`: {0, perOp{payout.OpCharge: 0, payout.OpTransfer: 0, payout.OpRefund: 0}},
+		`{"charge":500,"payout":100,"refund":150,"query":2}`: {0, perOp{payout.OpCharge: 500, payout.OpTransfer: 100, payout.OpRefund: 150,
+			activities.OpQuery: 1, activities.OpRoutineQuery: 1}},
+		`{"query":100}`: {0, perOp{payout.OpCharge: 0, payout.OpTransfer: 0, payout.OpRefund: 0, activities.OpQuery: 75,
+			activities.OpRoutineQuery: 25}},
+	} {
+		var r callRates
+		if err := json.Unmarshal([]byte(text), &r); err != nil || r.check() != nil || r.all != want.all || !maps.Equal(r.perOp(), want.ops) {
+			t.Errorf("%s: %+v, %v", text, r.perOp(), err)
 		}
 	}
 }

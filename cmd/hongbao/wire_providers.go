@@ -15,7 +15,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"hongbao/internal/payout"
-	"hongbao/internal/pool"
 	"hongbao/internal/provider"
 )
 
@@ -33,11 +32,11 @@ func (p *providers) Close() {
 	}
 }
 
-// rates are the limits of sends per second, by name.
+// rates are the limits of all sends together per second, by name.
 func (p *providers) rates() map[string]int64 {
 	out := map[string]int64{}
 	for name, e := range p.entries {
-		out[name] = e.Rate
+		out[name] = e.Rate.all
 	}
 	return out
 }
@@ -49,8 +48,8 @@ type providerEntry struct {
 	Kind string `json:"kind"`
 	// URL is that of the payment API.
 	URL string `json:"url"`
-	// Rate is the maximum of sends per second of all workers together; 0: no limit.
-	Rate int64 `json:"rate"`
+	// Rate limits the calls.
+	Rate callRates `json:"rate"`
 	// Draining: new packets do not use the provider; open payments go on.
 	Draining bool `json:"draining"`
 	// Own are the members of the kind.
@@ -120,8 +119,8 @@ func (e providerEntry) check() error {
 	if _, known := providerKinds[e.Kind]; !known {
 		return fmt.Errorf("member kind is none of %s", strings.Join(slices.Sorted(maps.Keys(providerKinds)), ", "))
 	}
-	if e.Rate < 0 || e.Rate > pool.MaxThrottleRate {
-		return fmt.Errorf("member rate is not from 0 to %d", pool.MaxThrottleRate)
+	if err := e.Rate.check(); err != nil {
+		return err
 	}
 	return checkMember("url", e.URL, checkHostURL)
 }
@@ -154,7 +153,7 @@ func (c config) onlySandbox(timeout time.Duration) (*providers, error) {
 	}
 	entry := providerEntry{Name: kindSandbox, Kind: kindSandbox, URL: c.text("provider-url")}
 	if _, has := c.values["provider-rate"]; has {
-		entry.Rate = c.number("provider-rate")
+		entry.Rate.all = c.number("provider-rate")
 	}
 	return &providers{adapters: []adapter{pay}, entries: map[string]providerEntry{entry.Name: entry}}, nil
 }

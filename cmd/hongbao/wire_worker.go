@@ -164,24 +164,6 @@ func lostPoolRebuild(c config, db *store.Store, redis *pool.Pool) *activities.Po
 	return &activities.PoolRebuild{Fences: redis, MySQL: db}
 }
 
-// newAdmissions returns the admission of each provider, which defers payments. Without a rate it has no throttle and does not use
-// Redis.
-func newAdmissions(pays *providers, redis *pool.Pool, logger *slog.Logger) (activities.Admissions, error) {
-	out := activities.Admissions{}
-	for name, entry := range pays.entries {
-		if entry.Rate == 0 {
-			out[name] = activities.NewAdmission(name, nil, logger)
-			continue
-		}
-		throttle, err := pool.NewThrottle(redis, name, entry.Rate)
-		if err != nil {
-			return nil, err
-		}
-		out[name] = activities.NewAdmission(name, throttle, logger)
-	}
-	return out, nil
-}
-
 // serveHealth serves h at addr until ctx ends.
 func serveHealth(ctx context.Context, addr string, h http.Handler) error {
 	listener, err := net.Listen("tcp", addr)
