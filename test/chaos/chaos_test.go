@@ -156,10 +156,14 @@ func (p plan) run(ctx context.Context, s *stack) *result {
 		return r
 	}
 	var last []violation
-	r.judgement, last, r.err = i.settle(ctx, l.answers, lifted.Add(p.life))
+	r.judgement, last, r.err = i.settle(ctx, l.answers, lifted.Add(p.life+payWithin))
 	r.healed = time.Since(lifted)
 	if s.wechat != nil && r.judgement != nil {
 		fmt.Printf("chaos: transfers of WeChat Pay by state and reason: %v\n", r.judgement.snapshot.transferStates())
+	}
+	if r.judgement != nil {
+		fmt.Printf("chaos: %d senders paid in an app, %d came too late; the ends of their packets: %v\n", l.answers.paid.Load(),
+			l.answers.paidTooLate.Load(), r.judgement.snapshot.payerEnds())
 	}
 	if len(last) > 0 && len(r.violations()) == 0 {
 		fmt.Printf("chaos: the last that healed: %s\n", last[0].what)

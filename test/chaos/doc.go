@@ -5,6 +5,9 @@
 // provider, the answers of the API, and the contents of MySQL, Redis and Temporal. At
 // last the product verifies its own ledger and audit, as an operator does.
 //
+// Some senders have to pay in an app: most pay soon, some near the deadline or never, and the app closes some of their
+// packets while they wait for the payment. What was paid opens or is refunded in full.
+//
 // Every fault is derived from a seed: the same seed and length give the same schedule of
 // faults and the same packets, users and accounts. Which request meets which fault
 // depends on the machine.

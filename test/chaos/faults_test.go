@@ -44,7 +44,7 @@ func (f *faults) run(ctx context.Context, schedule []fault) {
 				// A provider that stays down keeps its old rules.
 				soon, cancel := context.WithTimeout(ctx, 5*time.Second)
 				defer cancel()
-				if err := f.stack.setRules(soon, next.target, next.rules); err != nil && soon.Err() == nil {
+				if err := f.stack.setRules(soon, next.target, rulesOf(next)); err != nil && soon.Err() == nil {
 					f.fail(err)
 				}
 			})

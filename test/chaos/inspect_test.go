@@ -113,9 +113,12 @@ func (i *inspector) queryProvider(ctx context.Context, b *snapshot) (map[string]
 	return out, nil
 }
 
-// unfinished counts the work that is left with one cheap query, and confirms for the recipients who
-// confirm in the end. Of WeChat Pay the time of the others passes.
-func (i *inspector) unfinished(ctx context.Context) (n int, err error) {
+// unfinished counts the work that is left with one cheap query, closes packets that outlast the run, and confirms for
+// the recipients who confirm in the end. Of WeChat Pay the time of the others passes.
+func (i *inspector) unfinished(ctx context.Context, a *answers) (n int, err error) {
+	if err := i.closePaid(ctx, a); err != nil {
+		return 0, err
+	}
 	query := `SELECT (SELECT COUNT(*) FROM payments WHERE status IN ('pending', 'sending', 'unknown')) + (SELECT COUNT(*) FROM outbox) +
 		(SELECT COUNT(*) FROM packets p WHERE status NOT IN ('closed', 'rejected') AND NOT EXISTS
 			(SELECT 1 FROM payments r WHERE r.packet_id = p.id AND r.kind = 'r' AND r.status IN ('failed', 'returned')))`
@@ -303,7 +306,7 @@ func (i *inspector) settle(ctx context.Context, a *answers, moment time.Time) (j
 	least := math.MaxInt
 	for {
 		late := time.Since(moment) > healing
-		left, err := i.unfinished(ctx)
+		left, err := i.unfinished(ctx, a)
 		if err == nil && (left == 0 || late || j == nil) { // once at the start, for final violations
 			j, err = i.inspect(ctx, a, late)
 		}

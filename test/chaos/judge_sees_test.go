@@ -164,6 +164,14 @@ func TestJudgeSees(t *testing.T) {
 		"rejected, and charged": {func(b *snapshot, _ *answers, _ map[string]verdict) { b.packets[somePacket].status = "rejected" },
 			"is rejected, and",
 			true, 0, 0},
+		"opened after it was closed unpaid": {func(_ *snapshot, a *answers, _ map[string]verdict) { a.close(somePacket, "funding") },
+			"was closed before it was paid", true, 0, 0},
+		"a close without an effect": {func(b *snapshot, a *answers, _ map[string]verdict) {
+			b.packets[somePacket].payer, b.packets[somePacket].why = true, "expired"
+			a.close(somePacket, "closing")
+		}, "its close was acknowledged", false, 0, 0},
+		"open, and nothing was charged": {func(b *snapshot, _ *answers, _ map[string]verdict) { b.movements = b.movements[1:] },
+			"nothing was charged", true, 0, 0},
 		"an account below zero": {func(b *snapshot, _ *answers, _ map[string]verdict) {
 			b.postings[0], b.postings[1] = b.postings[1], b.postings[0]
 		}, "holding is -30", true, 0, 0},

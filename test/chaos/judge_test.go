@@ -45,6 +45,7 @@ func judge(b *snapshot, a *answers, verdicts map[string]verdict) *judgement {
 	j.orders()
 	j.creates()
 	j.claims()
+	j.closes()
 	for _, id := range slices.Sorted(maps.Keys(b.packets)) {
 		j.packet(b.packets[id])
 	}
@@ -194,11 +195,12 @@ func (j *judgement) packet(p *packetRow) {
 	case charge.amount != p.total || charge.account != p.sender:
 		j.wrong("packet %s: charge of %d fen from %q, total %d from %q", p.id, charge.amount, charge.account, p.total, p.sender)
 	}
+	if p.status != "funding" && p.status != "rejected" && len(j.moved["c"+p.id+"0000"]) == 0 {
+		j.wrong("packet %s is %s, and nothing was charged", p.id, p.status)
+	}
 	switch p.status {
 	case "rejected":
-		if len(j.moved["c"+p.id+"0000"]) > 0 || claimed > 0 {
-			j.wrong("packet %s is rejected, and %d fen were charged, %d claimed", p.id, p.total, claimed)
-		}
+		j.rejected(p, refund)
 		return
 	case "closed":
 	case "closing":
@@ -226,7 +228,9 @@ func (j *judgement) packet(p *packetRow) {
 // payment checks that the status agrees with what the provider did, over all order numbers of the
 // payment.
 func (j *judgement) payment(p *paymentRow) {
-	if j.snapshot.packets[p.packet] == nil || p.kind == "h" {
+	of := j.snapshot.packets[p.packet]
+	payer := of != nil && of.payer && p.kind == "c"
+	if of == nil || p.kind == "h" {
 		j.wrong("payment %s belongs to no packet, or honours a share conflict", p.id)
 	}
 	moved, back := len(j.moved[p.id]), len(j.back[p.id])
@@ -252,7 +256,12 @@ func (j *judgement) payment(p *paymentRow) {
 		neverSent := p.kind == "c" && p.orderNo == "" // its packet expired before the charge was sent
 		byAccount := suffix(p.account) == "~declined" || suffix(p.account) == "~frozen" || suffix(p.account) == "~broke" && p.kind == "c"
 		missed := v.Code == "OVERDUE_CLOSE" && !confirms(p)
-		if moved > 0 || !neverSent && (v.Status != "declined" || !byAccount && !missed && v.Code != "declined_by_rule") {
+		if payer && moved > 0 {
+			j.open("payment %s moved after its close, and is called failed", p.id)
+			return
+		}
+		closed := payer && (v.Code == "order_closed" || v.Status == "answer 404")
+		if moved > 0 || !neverSent && !closed && (v.Status != "declined" || !byAccount && !missed && v.Code != "declined_by_rule") {
 			unpaid()
 			j.wrong("payment %s to or from %q is called failed; it moved %d times, and the provider reports %+v", p.id, p.account, moved, v)
 		}
@@ -264,7 +273,7 @@ func (j *judgement) payment(p *paymentRow) {
 		if moved > 0 || v.Status != "awaiting_confirmation" || confirms(p) {
 			j.open("payment %s of %q waits for its recipient; it moved %d times, and the provider reports %+v", p.id, p.account, moved, v)
 		}
-	case "pending", "sending", "unknown":
+	case "pending", "sending", "unknown", "awaiting_payer":
 		unpaid()
 		j.open("payment %s of %d fen to or from %q is still %s; the provider reports %+v", p.id, p.amount, p.account, p.status, v)
 	default:

@@ -30,8 +30,10 @@ type answers struct {
 	tried    map[string]map[string]grabber
 	wrong    []violation // answers that are wrong by themselves
 	asked    map[int]bool
+	closed   map[string]wire.PacketStatus // packet -> status in the answer to its close
 
 	grabs, acknowledged, unanswered, refused atomic.Int64
+	paid, paidTooLate                        atomic.Int64 // by senders in an app
 }
 
 // violation is one broken guarantee. A final one cannot heal.
@@ -42,7 +44,7 @@ type violation struct {
 
 func newAnswers() *answers {
 	return &answers{creates: map[int]string{}, rejected: map[int]bool{}, claims: map[string]map[string]claim{},
-		tried: map[string]map[string]grabber{}, asked: map[int]bool{}}
+		tried: map[string]map[string]grabber{}, asked: map[int]bool{}, closed: map[string]wire.PacketStatus{}}
 }
 
 func (a *answers) violate(format string, args ...any) {
@@ -97,6 +99,7 @@ func (a *answers) trying(packetID string, g grabber) {
 // load runs scripts against the stack.
 type load struct {
 	app     *client.Client
+	stack   *stack
 	wechat  *wechat // nil: the sandbox pays
 	answers *answers
 	seed    uint64
@@ -120,7 +123,7 @@ func newLoad(s *stack, p plan) (*load, error) {
 	transport := &http.Transport{MaxIdleConnsPerHost: callers, MaxConnsPerHost: callers}
 	app, err := client.New(s.env("HONGBAO_URL"), s.env("HONGBAO_APP_KEY"), client.WithHTTPClient(&http.Client{Transport: transport}),
 		client.WithRetry(patience))
-	return &load{app: app, wechat: s.wechat, answers: newAnswers(), seed: p.seed, rate: p.rate, life: p.life,
+	return &load{app: app, stack: s, wechat: s.wechat, answers: newAnswers(), seed: p.seed, rate: p.rate, life: p.life,
 		busy: make(chan struct{}, callers)}, err
 }
 
@@ -200,12 +203,11 @@ func (l *load) play(ctx context.Context, s script) {
 			})
 		}
 	}
+	if s.payAfter > 0 {
+		wg.Go(func() { l.pay(ctx, id, s.payAfter) })
+	}
 	if s.recallAfter > 0 && wait(ctx, s.recallAfter) {
-		l.call(ctx, grabPatience, func(ctx context.Context) {
-			if _, err := l.app.ClosePacket(ctx, id); err != nil && !client.IsCode(err, wire.CodeNotOpenYet) {
-				l.unanswered(err, "recall of packet %s", id)
-			}
-		})
+		l.recall(ctx, id)
 	}
 }
 

@@ -18,6 +18,7 @@ type script struct {
 	createAgain []time.Duration // further creates with the same key; 0: at the same moment
 	grabbers    []grabber
 	recallAfter time.Duration // 0: never
+	payAfter    time.Duration // when the sender pays in an app, since the create; 0: never, or the charge needs nobody
 }
 
 // grabber is one user of one packet.
@@ -61,7 +62,7 @@ const (
 )
 
 // newScript derives packet number n of a run from its seed. No packet of the run expires later than
-// life.
+// life, except those whose senders pay in an app.
 func newScript(seed uint64, n int, life time.Duration) script {
 	d := throw(seed, 1000+uint64(n))
 	shares := 1 + d.IntN(16)
@@ -108,6 +109,7 @@ func newScript(seed uint64, n int, life time.Duration) script {
 			r.EligibleUserIDs = append(r.EligibleUserIDs, g.user)
 		}
 	}
+	s.paidInApp(d)
 	return s
 }
 
@@ -126,5 +128,7 @@ func suffix(account string) string {
 // String formats a whole script.
 func (s script) String() string {
 	type plain script // without this method
-	return fmt.Sprintf("%+v", plain(s))
+	funding := s.request.Funding
+	s.request.Funding = nil // a pointer
+	return fmt.Sprintf("%+v funding: %+v", plain(s), funding)
 }

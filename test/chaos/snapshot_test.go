@@ -42,6 +42,8 @@ type packetRow struct {
 	shares                    int
 	remainder                 sql.NullInt64
 	claims                    map[string]*shareRow // by user
+	payer                     bool                 // the sender pays in an app
+	why                       string               // it closed or was rejected
 }
 
 type shareRow struct {
@@ -136,10 +138,11 @@ func readRows(ctx context.Context, db *sql.DB) (*snapshot, error) {
 		query string
 		each  func(scan func(...any) error) error
 	}{
-		{"SELECT id, COALESCE(group_id, ''), sender_id, total_amount, share_count, status, remainder FROM packets",
+		{`SELECT id, COALESCE(group_id, ''), sender_id, total_amount, share_count, status, remainder, pay_within > 0,
+			COALESCE(close_reason, failure_code, '') FROM packets`,
 			func(scan func(...any) error) error {
 				p := &packetRow{claims: map[string]*shareRow{}}
-				err := scan(&p.id, &p.group, &p.sender, &p.total, &p.shares, &p.status, &p.remainder)
+				err := scan(&p.id, &p.group, &p.sender, &p.total, &p.shares, &p.status, &p.remainder, &p.payer, &p.why)
 				b.packets[p.id] = p
 				return err
 			}},
