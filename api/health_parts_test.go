@@ -83,7 +83,7 @@ func TestHealthOfParts(t *testing.T) {
 		}
 	}})
 	b, all := h.health()
-	if len(wrongChecks(all)) > 0 || b.Status != "ok" || len(all) != 45 {
+	if len(wrongChecks(all)) > 0 || b.Status != "ok" || len(all) != 46 {
 		t.Fatalf("new: %s, %d: %v", b.Status, len(all), wrongChecks(all))
 	}
 	names := []string{}

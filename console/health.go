@@ -45,7 +45,7 @@ const unfinished = "#open-title"
 var checkPages = map[string]string{"payout_failed": duePages["payout_failed"], "payout_returned": duePages["payout_returned"],
 	"refund_failed": duePages["refund_failed"], "refund_returned": duePages["refund_returned"], "approval": duePages["approval"],
 	"breaks": "/breaks", "suspense": "/breaks?kind=second_success", "under_way": unfinished,
-	"unsent":      unfinished,
+	"unsent": unfinished, "provider_missing": unfinished,
 	"low_balance": "/payouts?status=sending", "rate_limited": "/payouts?status=sending", "unknown_outcomes": unfinished,
 	"last_run": "/reconciliations", "unreconciled": "/reconciliations?status=failed", "overdue": "/packets?overdue=true",
 	"held": "#hold", "holds": "/holds", "release": "/holds", "campaigns": "/campaigns", "campaign_days": "/campaigns", "balances": "/balances"}

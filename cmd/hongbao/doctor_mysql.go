@@ -46,10 +46,10 @@ func (d *doctor) checkMySQL(ctx context.Context) {
 		return
 	}
 	d.checkSeedKey(ctx, reports)
-	d.checkAccounts(ctx, db)
+	names := d.checkAccounts(ctx, db)
 	v := observe.HealthSnapshot{Repairs: map[string]int64{}, HeldProviders: map[string]time.Time{}}
 	reader := report.NewHealthReader(reports)
-	reader.LowBalance = money.Fen(d.config.number("low-balance"))
+	reader.LowBalance, reader.Providers = money.Fen(d.config.number("low-balance")), names
 	if err := reader.Read(ctx, &v); err != nil {
 		d.add("backlogs", verdictWrong, "Check MySQL.", "The backlogs could not be read: %v", err)
 		return
@@ -145,16 +145,18 @@ func (d *doctor) checkSeedKey(ctx context.Context, reports *report.Source) {
 	d.ok("seed key", "The key decrypts the seed of the newest packet.")
 }
 
-// checkAccounts checks that the payments in MySQL belong to the configured provider accounts.
-func (d *doctor) checkAccounts(ctx context.Context, db *store.Store) {
+// checkAccounts checks that the payments in MySQL belong to the configured provider accounts, and returns the names of
+// the configured providers; none: they could not be opened.
+func (d *doctor) checkAccounts(ctx context.Context, db *store.Store) (names []string) {
 	pays := d.openProviders("provider account")
 	if pays == nil {
-		return
+		return nil
 	}
 	defer pays.Close()
 	for _, p := range pays.All() {
 		d.checkAccount(ctx, db, p.Limits().Adapter)
 	}
+	return pays.Names()
 }
 
 func (d *doctor) checkAccount(ctx context.Context, db *store.Store, acts payout.Adapter) {

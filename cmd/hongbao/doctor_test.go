@@ -207,7 +207,7 @@ func TestDoctor(t *testing.T) {
 			t.Errorf("exit code %d, besides: %+v", code, found)
 		}
 		_, out, _ := w.doctor(w.settings())
-		contains(t, out, "ok       redis durability", "HEALTHY: 49 ok, 0 warnings, 0 wrong, 0 skipped.")
+		contains(t, out, "ok       redis durability", "HEALTHY: 50 ok, 0 warnings, 0 wrong, 0 skipped.")
 	})
 	for name, test := range map[string]func(*doctorRig){"Settings": (*doctorRig).testSettings, "Redis": (*doctorRig).testRedis,
 		"MySQL":    (*doctorRig).testMySQL,

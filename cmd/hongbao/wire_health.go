@@ -23,7 +23,7 @@ import (
 // healthSources returns the sources of the metrics that API and worker read from Redis and MySQL.
 func healthSources(c config, db *store.Store, redis *pool.Pool, providers []string) map[string]observe.Source {
 	mysql := report.NewHealthReader(report.New(db.MySQL()))
-	mysql.LowBalance = money.Fen(c.number("low-balance"))
+	mysql.LowBalance, mysql.Providers = money.Fen(c.number("low-balance")), providers
 	return map[string]observe.Source{"redis": redis.HealthSnapshot, "mysql": func(ctx context.Context, v *observe.HealthSnapshot) error {
 		for _, name := range providers {
 			v.HeldProviders[name] = time.Time{}

@@ -131,6 +131,12 @@ var checks = []*Check{
 		Figure: payments("pending"), What: "payments that are due and not sent",
 		Do: "Workers send them by themselves when the provider answers, is not held and the rate limit permits; the runs in the Temporal " +
 			"UI show what each waits for."},
+	{Part: "provider", Name: "provider_missing", Title: "configured providers", Source: MySQL, Beyond: Wrong,
+		Figure: func(v observe.HealthSnapshot) observe.Backlog { return v.ProviderMissing },
+		What:   "open payments whose provider is not configured",
+		Do: "Put the provider that they name back into HONGBAO_PROVIDERS_FILE of every process; they then go on by themselves. " +
+			"docs/runbook.md, HongbaoProviderMissing, describes how to find them.",
+		Alert: "HongbaoProviderMissing", Metric: "max(hongbao_payments_provider_missing)"},
 	trouble("low_balance", "provider balance", observe.TroubleLowBalance, 0, "payments that our balance does not cover",
 		"Top up the account at the provider. All are sent by themselves afterwards."),
 	trouble("rate_limited", "provider rate", observe.TroubleRateLimited, troubleLimit, "payments that the provider refused as too frequent",

@@ -74,6 +74,7 @@ func TestChecks(t *testing.T) {
 		"rate limited": {observe.HealthSnapshot{Troubles: []observe.TroubleBacklog{
 			{Why: observe.TroubleRateLimited, Backlog: since(time.Second)}}},
 			"rate_limited", OK, ""},
+		"provider missing": {observe.HealthSnapshot{ProviderMissing: since(time.Second)}, "provider_missing", Wrong, "3 open payments"},
 		"held": {observe.HealthSnapshot{HeldProviders: map[string]time.Time{"x": now.Add(-time.Hour), "y": {}}},
 			"held", Warning, "for 1h0m0s"},
 		"nobody holds": {observe.HealthSnapshot{HeldProviders: map[string]time.Time{"y": {}}}, "held", OK, "Nobody"},

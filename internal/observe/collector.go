@@ -57,6 +57,7 @@ func NewCollector(sources map[string]Source) *Collector {
 		{MetricPaymentAge, "Age in seconds of the oldest payment that is not final or waits for a decision, by kind and status.",
 			[]string{"kind", "status"}},
 		{MetricUnknown, "Number of payments of every kind whose outcome is unknown.", nil},
+		{MetricProviderMissing, "Number of open payments whose provider is not configured.", nil},
 		{MetricOverdue, "Number of packets past their expiry that are not closed, by status.", []string{"status"}},
 		{MetricRefundLag, "Time in seconds since the expiry of the oldest packet that is not closed.", nil},
 		{MetricBreaks, "Number of open breaks, by kind.", []string{"kind"}},
@@ -207,6 +208,7 @@ func (c *Collector) show(now time.Time, gauge func(name string, value float64, l
 		lag = max(lag, p.age(now))
 	}
 	gauge(MetricRefundLag, lag)
+	gauge(MetricProviderMissing, float64(v.ProviderMissing.Waiting))
 	for _, b := range v.Breaks {
 		backlog(MetricBreaks, MetricBreakAge, b.Backlog, b.Kind)
 	}

@@ -38,7 +38,7 @@ func TestCollector(t *testing.T) {
 			v.Decisions = []DecisionBacklog{{"payout_failed", "", 409_281, old(41, time.Hour)}, {"break", "mismatch", 300, old(2, time.Hour)},
 				{"break", "orphan", 5, old(1, time.Hour)}, {Reason: "approval"}}
 			v.Retention = []Retained{{"breaks", 18, at.Add(-19 * time.Second)}, {Table: "decisions"}}
-			v.Quarantined, v.Imbalanced, v.Suspense, v.ShortBalances = 7, 8, 900, 31
+			v.Quarantined, v.Imbalanced, v.Suspense, v.ShortBalances, v.ProviderMissing = 7, 8, 900, 31, old(32, time.Hour)
 			v.HeldProviders["p"], v.HeldProviders["q"] = at.Add(-21*time.Second), time.Time{}
 			v.Holds, v.HeldFen, v.Releases = []HoldBacklog{{"packet", "staff", old(22, 25*time.Second)},
 				{Scope: "payment", Kind: "second_success"}}, 26, old(27, 28*time.Second)
@@ -86,7 +86,7 @@ func TestCollector(t *testing.T) {
 		"hongbao_approval_oldest_seconds 3", `hongbao_pool_gate{state="open"} 61`, `hongbao_pool_gate{state="shut"} 2`,
 		`hongbao_pool_gate{state="rebuilding"} 1`, "hongbao_pool_gate_shut_seconds 20", "hongbao_pool_lost_grabs 14",
 		"hongbao_pool_lanes_refused 3", "hongbao_quarantined 7", "hongbao_ledger_imbalanced_packets 8", "hongbao_ledger_suspense_fen 900",
-		"hongbao_app_balances_short 31",
+		"hongbao_app_balances_short 31", "hongbao_payments_provider_missing 32",
 		"hongbao_redis_durable 1", `hongbao_provider_held_seconds{provider="p"} 21`, `hongbao_provider_held_seconds{provider="q"} 0`,
 		`hongbao_holds_active{kind="staff",scope="packet"} 22`, `hongbao_holds_active{kind="second_success",scope="payment"} 0`,
 		`hongbao_hold_oldest_seconds{kind="staff",scope="packet"} 25`, `hongbao_hold_oldest_seconds{kind="second_success",scope="payment"} 0`,

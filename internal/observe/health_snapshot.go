@@ -26,6 +26,9 @@ type HealthSnapshot struct {
 	// Troubles are payments that the provider has not accepted, by reason. Per kind and status only
 	// the oldest thousands are examined. Reasons without payments are omitted.
 	Troubles []TroubleBacklog
+	// ProviderMissing are open payments whose provider is not configured, among the oldest thousands per kind and
+	// status; Oldest is the creation of the oldest.
+	ProviderMissing Backlog
 	// Overdue are packets past their expiry and not closed, by stored status.
 	Overdue []PacketBacklog
 	// Breaks are open breaks, by kind.

@@ -14,6 +14,7 @@ const (
 	MetricPayments        = "hongbao_payments"
 	MetricPaymentAge      = "hongbao_payment_oldest_seconds"
 	MetricUnknown         = "hongbao_payments_unknown"
+	MetricProviderMissing = "hongbao_payments_provider_missing"
 	MetricOverdue         = "hongbao_packets_overdue"
 	MetricRefundLag       = "hongbao_refund_lag_seconds"
 	MetricBreaks          = "hongbao_breaks_open"

@@ -19,6 +19,8 @@ import (
 type HealthReader struct {
 	// LowBalance is the balance of an app, in fen, below which it is counted as short.
 	LowBalance money.Fen
+	// Providers are the names of the configured providers; empty: not known, and no provider counts as missing.
+	Providers []string
 
 	source *Source
 
@@ -75,6 +77,9 @@ func (r *HealthReader) payments(ctx context.Context, v *observe.HealthSnapshot) 
 		}
 		found[[2]string{row.Kind, row.Status}] = row.backlog()
 		if err := r.countNotAccepted(ctx, v, row.Kind, row.Status); err != nil {
+			return err
+		}
+		if err := r.countMissing(ctx, v, row.Kind, row.Status); err != nil {
 			return err
 		}
 	}
@@ -146,6 +151,20 @@ func (r *HealthReader) countNotAccepted(ctx context.Context, v *observe.HealthSn
 		v.Troubles = append(v.Troubles, observe.TroubleBacklog{Provider: row.Provider, Why: observe.Trouble(row.Why),
 			Backlog: observe.Backlog{Waiting: row.N, Oldest: row.Oldest}})
 	}
+	return err
+}
+
+// countMissing counts the oldest open payments of a kind and status whose provider is not configured. They do not move, so
+// they are among the oldest.
+func (r *HealthReader) countMissing(ctx context.Context, v *observe.HealthSnapshot, kind, status string) error {
+	if len(r.Providers) == 0 || !payout.Status(status).Open() {
+		return nil
+	}
+	var row backlogRow
+	err := r.source.read(ctx).Raw(`SELECT COUNT(*) AS n, MIN(created_at) AS oldest FROM (SELECT provider, created_at
+		FROM payments FORCE INDEX (payments_status) WHERE kind = ? AND status = ? ORDER BY created_at, id LIMIT ?) p
+		WHERE provider NOT IN ?`, kind, status, healthOldest, r.Providers).Scan(&row).Error
+	v.ProviderMissing = v.ProviderMissing.Add(row.backlog())
 	return err
 }
 

@@ -162,3 +162,22 @@ func TestHealthStatusSinceOfMany(t *testing.T) {
 		t.Errorf("%s", plan)
 	}
 }
+
+// TestHealthProviderMissing: open payments of a provider that is not configured are counted, of every status.
+func TestHealthProviderMissing(t *testing.T) {
+	t.Parallel()
+	s, _ := newStore(t)
+	configured := storetest.Query[string](t, s, "SELECT MIN(provider) FROM payments WHERE id = ?", owing(t, s))
+	sent := owing(t, s)
+	begin(t, s, sent)
+	for _, c := range []struct {
+		providers []string
+		want      int64
+	}{{nil, 0}, {[]string{"other", configured}, 0}, {[]string{"other"}, 2}} {
+		r, v := NewHealthReader(s.Source), storetest.NewSnapshot()
+		r.Providers = c.providers
+		if must(t, r.Read(t.Context(), v)); v.ProviderMissing.Waiting != c.want || v.ProviderMissing.Oldest.IsZero() != (c.want == 0) {
+			t.Errorf("of %q, %q are configured: %+v, want %d", configured, c.providers, v.ProviderMissing, c.want)
+		}
+	}
+}
