@@ -95,8 +95,8 @@ func (r *Recovery) checkRejected(ctx context.Context, id string) error {
 
 // endFunding continues a packet in status funding from its charge, and reports whether it is rejected
 // now. A packet that Redis knows as rejected is rejected again: its sender has that answer, and a
-// charge that succeeds is refunded in full. Otherwise a paid charge funds the packet, and the run of
-// the packet handles a failed one.
+// charge that succeeds is refunded in full. Otherwise a paid charge funds the packet. The run of the packet
+// handles a failed charge, and a withdrawn one: paid, it never opened its packet.
 func (r *Recovery) endFunding(ctx context.Context, rec packet.Record, charge payout.Payment) (rejected bool, err error) {
 	view, err := r.readPool(ctx, rec.ID)
 	if err != nil && !errors.Is(err, packet.ErrNotFound) {
@@ -108,7 +108,7 @@ func (r *Recovery) endFunding(ctx context.Context, rec packet.Record, charge pay
 		return r.endUncharged(ctx, rec, charge, refused, failureOf(view))
 	case refused:
 		return true, r.Store.RecoverRejected(ctx, rec.ID, failureOf(view))
-	case charge.Status == payout.StatusFailed:
+	case charge.Status == payout.StatusFailed, charge.Withdrawn():
 		return false, nil
 	}
 	return false, r.writeShares(ctx, rec)
