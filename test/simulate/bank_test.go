@@ -26,7 +26,9 @@ type order struct {
 	first           time.Time
 	// endless: it stays in progress, and the provider never forgets it.
 	endless bool
-	closed  bool // we ended it while it waited for its recipient
+	closed  bool // we ended it while it waited for its recipient or payer
+	// Of a payer: pays again, has paid twice, pays a part with a coupon.
+	again, twice, coupon bool
 }
 
 // landing is a request that has not reached the provider yet.
@@ -111,7 +113,7 @@ func (b *bank) Send(_ context.Context, o payout.Order) (seen payout.Observation)
 	case 7: // refused, and nothing stored under the order number
 		if b.orders[o.OrderNo] == nil {
 			seen.Kind, seen.Code = payout.ObsDeclined, "declined_by_rule"
-			if o.Op == payout.OpCharge && w.hit("and yet", 40) {
+			if o.Op == payout.OpCharge && w.packet.PayWithin == 0 && w.hit("and yet", 40) {
 				b.late = append(b.late, landing{now.Add(b.later()), o, true})
 			}
 		} else {
@@ -121,6 +123,9 @@ func (b *bank) Send(_ context.Context, o payout.Order) (seen payout.Observation)
 		seen.Kind, seen.Code = payout.ObsRetryAfter, payout.CodeLowBalance
 	default:
 		b.answer(&seen, b.arrive(o, now))
+		if seen.Kind == payout.ObsNeedsPayer && !w.hit("no action", w.faults) {
+			seen.Action = &payout.ClientAction{Type: payout.ClientSDK, ValidUntil: now.Add(2 * time.Minute)}
+		}
 	}
 	w.note("sent %s: %s (%d)", o.OrderNo, seen.Kind, how)
 	w.judge("send")
@@ -168,7 +173,10 @@ func (b *bank) Query(_ context.Context, _ payout.Op, no string) (seen payout.Obs
 }
 
 func (b *bank) answer(seen *payout.Observation, o *order) {
-	seen.Kind, seen.ProviderRef, seen.Account, seen.Amount = o.kind, "ref-"+o.no, o.ins.Account, o.ins.Amount
+	seen.Kind, seen.ProviderRef, seen.Account, seen.Amount = o.kind, o.ref(), o.ins.Account, o.ins.Amount
+	if o.coupon && o.kind == payout.ObsSucceeded {
+		seen.Code = payout.FailureCouponNotAllowed
+	}
 	if o.kind == payout.ObsDeclined {
 		seen.Code = "payee_declined"
 		if o.closed {
@@ -199,6 +207,9 @@ func (b *bank) arrive(sent payout.Order, at time.Time) *order {
 		if b.forgotAt(o, at) {
 			w.violated("order %s was sent again after the provider had forgotten it", o.no)
 		}
+		if o.kind == payout.ObsNeedsPayer {
+			w.reached["client data renewed"]++
+		}
 		return o
 	}
 	o := &order{first: at, no: sent.OrderNo, raw: slices.Clone(sent.Request), kind: payout.ObsSucceeded}
@@ -224,6 +235,10 @@ func (b *bank) later() time.Duration {
 // fate draws the outcome of a new order.
 func (b *bank) fate(o *order) {
 	w := b.world
+	if o.payer() {
+		b.awaitPayer(o)
+		return
+	}
 	later := func(now, then payout.ObservationKind) { o.kind, o.then, o.at = now, then, w.now().Add(b.later()) }
 	charge := o.ins.Op == payout.OpCharge
 	if w.calm || charge && w.dice.n("charged", 2) == 0 { // without a charge nothing else happens
@@ -300,10 +315,16 @@ func (b *bank) advance() {
 			continue
 		}
 		o.turned = o.turned || o.kind == payout.ObsDeclined
+		was := o.kind
 		o.kind, o.then = o.then, ""
 		if o.kind == payout.ObsPending || o.kind == payout.ObsNeedsRecipient {
 			o.then, o.at = []payout.ObservationKind{payout.ObsSucceeded, payout.ObsDeclined}[w.dice.n("ends", 2)], now.Add(b.later())
-			w.reached["pending after a refusal"]++
+			if o.turned {
+				w.reached["pending after a refusal"]++
+			}
+		}
+		if o.payer() && o.kind == payout.ObsSucceeded {
+			b.paid(o, was)
 		}
 		b.moves(o)
 		w.note("the provider: %s is %s", no, o.kind)

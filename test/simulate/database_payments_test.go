@@ -16,6 +16,9 @@ func (b *database) newAttempt(p payout.Payment, no int, encode encoder) (payout.
 	if p.Kind == payout.KindRefund {
 		in.ChargeOrderNo = payout.OrderNo(payout.ID(payout.KindCharge, p.PacketID, 0), 1)
 	}
+	if !p.PayUntil.IsZero() {
+		in.Method, in.PayUntil = b.rec.ChargeMethod, p.PayUntil
+	}
 	request, err := encode(in)
 	return payout.NewAttempt(p, no, request), err
 }
@@ -56,15 +59,8 @@ func (b *database) ExpireCharge(_ context.Context, id string) (st payout.State, 
 		if r == nil {
 			return packet.ErrNotFound
 		}
-		restored := !b.state.RestoredAt.IsZero() && !b.rec.CreatedAt.After(b.state.RestoredAt)
-		allowed := !restored && b.stopped(payout.ActionEndUnopened, id) == nil
-		if r.Kind == payout.KindCharge && r.Unsent() && b.rec.Stored == packet.StatusFunding && !now.Before(b.rec.ExpiresAt) && allowed {
-			p := r.Payment
-			if err := payout.ExpireUnsent(&p, now); err != nil {
-				return err
-			}
-			b.save(r, p)
-			b.world.reached["charge lapsed"]++
+		if _, err := b.expireUnsent(r); err != nil {
+			return err
 		}
 		st = r.state(now)
 		return nil
@@ -77,6 +73,12 @@ func (b *database) BeginSend(_ context.Context, id string, l payout.Limits, enco
 		r, now := b.rows[id], b.world.now()
 		if out = (payout.SendStart{}); r == nil { // the restore removed its row
 			return packet.ErrNotFound
+		}
+		if payout.UnsentOver(r.Payment, now) {
+			if expired, err := b.expireUnsent(r); expired || err != nil {
+				out.State = r.state(now)
+				return err
+			}
 		}
 		p, attempts := r.Payment, slices.Clone(r.attempts)
 		numbering := payout.ChooseOrderNo(p, attempts, now)
@@ -315,6 +317,8 @@ func (b *database) moved(w want) bool {
 		return r.Status != payout.StatusPending
 	case wantDecide:
 		return r.OpenDecision == ""
+	case wantClose:
+		return !r.Status.Open() || !r.ClosedAt.IsZero()
 	case wantFinish:
 		return !r.Status.Final() || b.rec.Stored == packet.StatusClosed || b.rec.Stored == packet.StatusRejected
 	}

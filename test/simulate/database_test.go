@@ -20,6 +20,9 @@ var errMoved = fmt.Errorf("simulated: %w", packet.ErrMoved)
 // errChargeReturned is the error of an opening after the charge was returned.
 var errChargeReturned = fmt.Errorf("the charge was returned: %w", errMoved)
 
+// errWithdrawn is the error of an opening after the charge was withdrawn.
+var errWithdrawn = fmt.Errorf("the charge was withdrawn: %w", errMoved)
+
 // row is a payment with its attempts.
 type row struct {
 	payout.Payment
@@ -42,6 +45,7 @@ const (
 	wantAsk    = "ask"
 	wantDecide = "decide"
 	wantFinish = "finish"
+	wantClose  = "close"
 )
 
 type want struct{ payment, kind string }
@@ -146,7 +150,7 @@ func (b *database) RecordPacket(_ context.Context, p packet.Packet, sealed []byt
 			b.insert(payout.Payment{ID: payout.ID(payout.KindCharge, p.ID, 0), Kind: payout.KindCharge, PacketID: p.ID, App: p.App,
 				UserID:     p.SenderID,
 				ShareIndex: -1, Account: p.SenderID, Amount: p.TotalAmount, Currency: p.Currency, Provider: p.ChargeProvider,
-				Status:    payout.StatusPending,
+				Status: payout.StatusPending, PayUntil: p.PayUntil(),
 				CreatedAt: now, UpdatedAt: now})
 		}
 		status = b.rec.Stored
@@ -189,7 +193,15 @@ func (b *database) chargeMoved() error {
 func (b *database) chargeID() string { return payout.ID(payout.KindCharge, b.world.packet.ID, 0) }
 
 func (b *database) Fund(_ context.Context, _ string, amounts []money.Fen) (status packet.Status, err error) {
-	return b.fund(amounts, func() error { return cmp.Or(b.charged(), b.allow(payout.ActionOpenPacket, b.chargeID())) })
+	return b.fund(amounts, func() error {
+		if err := b.charged(); err != nil {
+			return err
+		}
+		if b.rows[b.chargeID()].Withdrawn() {
+			return errWithdrawn
+		}
+		return b.allow(payout.ActionOpenPacket, b.chargeID())
+	})
 }
 
 // fund inserts the shares; allowed decides, which the recovery of a restored MySQL does
@@ -197,7 +209,7 @@ func (b *database) Fund(_ context.Context, _ string, amounts []money.Fen) (statu
 func (b *database) fund(amounts []money.Fen, allowed func() error) (status packet.Status, err error) {
 	err = b.world.do("fund", func() error {
 		if b.rec.Stored == packet.StatusFunding {
-			if err := allowed(); errors.Is(err, errChargeReturned) {
+			if err := allowed(); errors.Is(err, errChargeReturned) || errors.Is(err, errWithdrawn) {
 				if err := b.allow(payout.ActionEndUnopened, b.chargeID()); err != nil {
 					return err
 				}
@@ -253,6 +265,9 @@ func (b *database) BeginClosing(_ context.Context, _ string, reason packet.Close
 				}
 			}
 			if s == packet.StatusFunding {
+				if b.world.now().Before(b.rec.ExpiresAt) {
+					b.world.violated("a charged packet ends unopened before it expires")
+				}
 				b.world.reached["charged when it was too late to open"]++
 			}
 			b.rec.Reason = reason

@@ -13,6 +13,8 @@
 //   - steps are repeated, several runs work on one row, runs continue as new ones
 //   - hand-offs and notifications are lost or delivered twice
 //   - a charge succeeds after its packet has expired or was rejected
+//   - a sender who has to pay in an app pays late, twice, with a coupon, after the close or never;
+//     the app withdraws the charge at any time
 //   - Redis loses its last grabs or everything, noticed or not; when the loss is noticed,
 //     the fence closes and the pool is rebuilt from MySQL (R9)
 //   - MySQL is restored from a backup and recovered (R13), repeatedly: after a recovery,

@@ -37,6 +37,7 @@ func (w *world) judge(after string) {
 	}
 	w.judgeStatuses(after, f)
 	w.judgeRejected(after, f)
+	w.judgePayer(after)
 	w.judgeClaims(after)
 	w.judgeShareConflicts(after)
 	if !b.restored() { // until the recovery MySQL lacks orders of the provider
@@ -68,7 +69,7 @@ func (w *world) judgeStatuses(after string, f figures) {
 			w.violated("after %s: %s is %s with failure %v", after, id, r.Status, r.Failure)
 		}
 		if r.Kind == payout.KindCharge && r.Status == payout.StatusFailed && b.state.RestoredAt.IsZero() &&
-			(len(r.attempts) == 0) != (r.Failure.Code == payout.FailureExpiredBeforeCharge) {
+			(len(r.attempts) == 0) != (r.Failure.Code == payout.FailureExpiredBeforeCharge) && (len(r.attempts) > 0 || r.PayUntil.IsZero()) {
 			w.violated("after %s: the charge has failed as %s, with %d numbers", after, r.Failure.Code, len(r.attempts))
 		}
 	}
@@ -435,7 +436,7 @@ func (w *world) reconcile() (asked bool) {
 				continue
 			}
 			a := row.attempts[parts.Attempt-1]
-			if (a.Booked && !a.ReturnBooked) != (w.bank.orders[no].kind == payout.ObsSucceeded) {
+			if (a.Booked && !a.ReturnBooked) != (w.bank.orders[no].kind == payout.ObsSucceeded) || w.notFoundTwice(no, a) {
 				if w.bank.forgot(w.bank.orders[no]) || w.bank.hopeless(no) { // a query finds nothing: only a break helps
 					if !w.db.reportedByStatement(no) {
 						w.db.breaks = append(w.db.breaks, payout.Break{Kind: payout.BreakNotBooked, OrderNo: no})
@@ -490,6 +491,7 @@ func (w *world) end() {
 		}
 	}
 	w.judgeStatementMatches()
+	w.endPayer()
 	refund := b.rows[payout.ID(payout.KindRefund, rec.ID, 0)]
 	waits := refund != nil && (refund.Status == payout.StatusFailed || refund.Status == payout.StatusReturned || b.stuck(refund.ID)) ||
 		b.stuck(payout.ID(payout.KindCharge, rec.ID, 0))

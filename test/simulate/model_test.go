@@ -211,6 +211,9 @@ func (m *model) watch() {
 
 func (m *model) dispatch() {
 	for _, id := range m.db.due() {
+		if !m.calm && m.wakeCharge(id) {
+			continue
+		}
 		if !m.open(id) {
 			m.start(id, nil)
 		} else if !m.calm {
@@ -290,7 +293,7 @@ func (m *model) act() {
 		m.rebuild()
 		return
 	}
-	if m.lossy && m.loss() {
+	if m.lossy && m.loss() || m.withdraws() {
 		return
 	}
 	switch m.dice.n("act", 24) {
@@ -583,7 +586,7 @@ func TestModel(t *testing.T) {
 	if t.Failed() {
 		return
 	}
-	want := slices.Concat(mustReach, reached)
+	want := slices.Concat(mustReach, reached, payersReach)
 	if *lifetimes >= 50_000 {
 		want = append(want, rarely...)
 	}

@@ -35,6 +35,7 @@ type pool struct {
 	// epoch counts the rebuilds; withoutShare are the users in byUser whose claim has no share (R10).
 	epoch        int64
 	withoutShare map[string]bool
+	action       []byte // sealed client data of the sender
 }
 
 // script makes one change, unless the fence of the lane is closed.
@@ -168,7 +169,7 @@ func (p *pool) View(context.Context, string) (v packet.PoolView, err error) {
 			return
 		}
 		v = packet.PoolView{Packet: p.world.packet, State: p.state, Retired: p.retired, ClaimedCount: len(p.winners), ClaimedAmount: p.claimed,
-			RemainingCount: len(p.free), Reason: p.reason, Now: p.world.now()}
+			RemainingCount: len(p.free), Reason: p.reason, Action: p.action, Now: p.world.now()}
 	})
 	return v, err
 }

@@ -83,6 +83,7 @@ func (w *world) rebuildPool(running func(packet.Claim) bool) error {
 		}
 		p.fenceClosed, p.gone, p.signal, p.reason, p.claimed = false, false, "", "", 0
 		p.shares, p.free, p.winners, p.byUser, p.withoutShare = nil, nil, nil, map[string]packet.Claim{}, map[string]bool{}
+		p.action = nil
 		p.epoch++
 		p.restricted, p.eligible = b.rec.EligibleCount > 0, map[string]bool{}
 		for _, user := range b.rec.Eligible {

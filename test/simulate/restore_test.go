@@ -127,6 +127,8 @@ func (m *model) putBack(to *backup) {
 	m.complete = b.state.HeartbeatAt
 	m.copied, b.state = known, b.state.CheckRestored(known, false, m.clock)
 	m.held = nil // the sends of the lost MySQL do not count
+	charge := b.rows[b.chargeID()]
+	m.withdrawn = m.withdrawn && charge != nil && charge.Withdrawn() // no other store shows it
 	m.note("MySQL restored: its backup is of %s", to.at.Sub(born))
 	m.reached["MySQL restored"]++
 }

@@ -210,6 +210,28 @@ func chargeStories() map[string]story {
 	}
 }
 
+// awaitsPayer takes the steps of a run until the charge waits for its sender, who pays a second later.
+func awaitsPayer(m *model) {
+	for m.db.rows[m.db.chargeID()] == nil || m.db.rows[m.db.chargeID()].Status != payout.StatusAwaitingPayer {
+		m.take(m.packetRuns[0].step)
+	}
+}
+
+// payerStories: the sender pays in an app, and the packet may not open.
+func payerStories() map[string]story {
+	returned := func(m *model, _ recovery.Report) bool {
+		return len(m.db.shares) == 0 && m.db.rows[m.db.chargeID()].Withdrawn()
+	}
+	return map[string]story{
+		"withdrawn, and paid before the close": {dice: fixedDice{"payer": 3}, before: func(m *model) {
+			awaitsPayer(m)
+			m.take(m.db.withdrawCharge)
+		}, after: func(*model) {}, want: returned},
+		"paid with a coupon that is refused": {dice: fixedDice{"payer": 3, "pays": 7, "pays twice": 1}, before: awaitsPayer,
+			after: func(*model) {}, want: returned},
+	}
+}
+
 // paidUnderTheEarlier has two attempts of a payout refused; then the first one succeeds after all,
 // and is returned.
 func paidUnderTheEarlier(m *model) {
@@ -338,7 +360,8 @@ func leftStories() map[string]story {
 // TestRecoverStories checks that the recovery of a restored MySQL finds what happened and leaves to
 // staff what it cannot find; the rest ends by itself.
 func TestRecoverStories(t *testing.T) {
-	for _, some := range []map[string]story{chargeStories(), numberStories(), shareConflictStories(), listStories(), leftStories()} {
+	for _, some := range []map[string]story{chargeStories(), payerStories(), numberStories(), shareConflictStories(), listStories(),
+		leftStories()} {
 		for name, s := range some {
 			t.Run(name, func(t *testing.T) {
 				if m := s.play(t); len(m.wrong) > 0 {

@@ -284,6 +284,9 @@ func (t *workflowModel) live(ctx workflow.Context) error {
 		case 1:
 			if t.dice.n("recalled", 4) == 0 {
 				t.pool.recall()
+				if t.packet.PayWithin > 0 {
+					t.mayDie(t.db.withdrawCharge)
+				}
 			}
 		case 2: // another run of the same row
 			if payments, _, _ := t.db.lost(); len(payments) > 0 {

@@ -78,6 +78,8 @@ type world struct {
 	silentLeft []string
 	// refused: the rejection of the packet was acknowledged to its sender.
 	refused bool
+	// withdrawn: the app closed the packet before its charge was known to be paid.
+	withdrawn bool
 	// lost are the claims that a rebuild reported as lost (R9); lateHandoffs are relayed after it.
 	lost map[claimKey]bool
 	// gaveUp is what two persons were last shown of the order numbers that they gave up.
@@ -136,6 +138,7 @@ func newWorld(d dice, now func() time.Time, key string) *world {
 		}
 		w.packet.EligibleCount = len(w.guests)
 	}
+	w.hasPayer()
 	w.db = newDatabase(w)
 	w.pool = &pool{world: w, state: packet.PoolFunding, byUser: map[string]packet.Claim{}, withoutShare: map[string]bool{}, epoch: 1,
 		restricted: w.guests != nil,
