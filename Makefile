@@ -54,7 +54,7 @@ setup: build
 # than there are processors.
 GOTEST := go test -parallel 4
 # A deadline tells a defect from a slow machine only if it is generous.
-test: export TEST_PATIENCE ?= 3
+test: export TEST_PATIENCE ?= 5
 
 # Packages are begun in this order, two at a time. e2e waits a lot, beside worker, which does not.
 LONG := ./worker ./console/browser ./test/e2e ./cmd/hongbao
