@@ -185,7 +185,7 @@ func (g *Admission) reserve(ctx context.Context, throttle Throttle, id string) t
 	return 0
 }
 
-// deferBegun defers an admitted payment whose send the store has not noted, for `least` or longer.
+// deferBegun defers an admitted payment whose send the store has not recorded, for `least` or longer.
 func (g *Admission) deferBegun(op payout.Op, id string, why payout.Deferral, least time.Duration) time.Duration {
 	if g == nil {
 		return max(least, deferFirst)

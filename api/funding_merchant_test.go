@@ -68,7 +68,7 @@ func TestMerchantFunding(t *testing.T) {
 	}
 }
 
-// TestNegativeBalance: a balance that a recovery left below zero funds no packet, also without a hold.
+// TestNegativeBalance: a balance that is negative after a recovery funds no packet, also without a hold.
 func TestNegativeBalance(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t, parts{})

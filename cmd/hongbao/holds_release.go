@@ -18,7 +18,7 @@ func holdsRelease() command {
 		short: "Release a hold, or all holds of packets and payments that filters select",
 		long: `Release a hold. When that lets money of a packet or payment go, or when a recovery of
 MySQL holds the balances of apps, two persons of finance have to run it: the first one
-asks, the second one releases. Show the hold first: it says what moves.
+requests it, the second one releases. Show the hold first: it says what moves.
 
 Without an id the command releases the active holds of packets and payments that the
 filters select, the newest 200, with a key of finance. Without --yes it is a dry run that

@@ -208,8 +208,7 @@ func caseRefusedConnection(p *probe) {
 		payout.ObsNoAnswer)
 }
 
-// caseDropped: the request left. ObsNotSent would allow a new order number while the first send
-// lands.
+// caseDropped: the request left. ObsNotSent would allow a new order number while the first send lands.
 func caseDropped(p *probe) {
 	b := p.proxy()
 	account, _ := p.arrange(Succeeds)
@@ -375,8 +374,7 @@ func caseOtherOrder(p *probe) {
 	}
 }
 
-// caseOtherAmount: the amount of the answer is passed on unchanged, to be compared with the stored
-// one, or the outcome is unknown.
+// caseOtherAmount: the amount of the answer is passed on unchanged, to be compared with the stored one, or the outcome is unknown.
 func caseOtherAmount(p *probe) {
 	b := p.proxy()
 	account, _ := p.arrange(Succeeds)

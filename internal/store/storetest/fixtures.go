@@ -1,5 +1,4 @@
-// Package storetest makes packets, claims, payments and decisions for the tests of store and report. It imports
-// neither, so that both can use it.
+// Package storetest makes packets, claims, payments and decisions for the tests of store and report, and imports neither.
 package storetest
 
 import (
@@ -84,8 +83,7 @@ func (c *Clock) WhileAhead(do func()) {
 	c.Pass(-ClockAhead)
 }
 
-// Clock is the time that a store sees. Each read advances it by a millisecond, so that rows written
-// in sequence have an order.
+// Clock is the time that a store sees. Each read advances it by a millisecond, so that rows written in sequence have an order.
 type Clock struct {
 	mu sync.Mutex
 	At time.Time
