@@ -43,7 +43,9 @@ type Temporal struct {
 
 // dynamicConfig are server settings for one small machine. With the default poll rates each step of a workflow waits up to
 // 50 ms. One partition for each task queue lets few pollers find every task. The limit of the namespace must not be the
-// first limit that a load test reaches.
+// first limit that a load test reaches. The development server reads the search attributes from SQLite at each start of a run,
+// under one lock of the process, which are half of its reads: on a busy machine the calls then wait for each other until their
+// deadlines end. Ours never change.
 var dynamicConfig = []string{
 	"history.transferProcessorMaxPollRPS=1000",
 	"history.timerProcessorMaxPollRPS=1000",
@@ -51,6 +53,7 @@ var dynamicConfig = []string{
 	"matching.numTaskqueueReadPartitions=1",
 	"matching.numTaskqueueWritePartitions=1",
 	"frontend.namespaceRPS=20000",
+	"system.forceSearchAttributesCacheRefreshOnRead=false",
 }
 
 // Addr returns host:port of the gRPC endpoint.
