@@ -71,6 +71,7 @@ type proofBody struct {
 			Parts                                    []struct {
 				Provider, Source string
 				AsOf             time.Time `json:"as_of"`
+				Fees             int64
 			}
 		}
 	}

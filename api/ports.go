@@ -6,6 +6,7 @@ import (
 
 	staffapi "hongbao/api/staff"
 	"hongbao/internal/access"
+	"hongbao/internal/money"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
@@ -65,6 +66,7 @@ type PacketReader interface {
 	Claim(ctx context.Context, packetID, userID string) (packet.ClaimWithPayout, error)
 	Balances(ctx context.Context, packetID string) (payout.Balances, error)
 	PacketStatement(ctx context.Context, provider, packetID string) (staff.PacketStatement, error)
+	PacketFees(ctx context.Context, provider, packetID string) (money.Fen, error)
 	ShareConflicts(ctx context.Context, packetID string) (staff.ShareConflicts, error)
 	ShareConflictUsers(ctx context.Context, packetID string) ([]string, error)
 }

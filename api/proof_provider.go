@@ -29,6 +29,9 @@ func (s *Server) readProviders(ctx context.Context, e *evidence) error {
 		if err != nil {
 			return err
 		}
+		if part.Fees, err = s.cfg.Store.PacketFees(ctx, name, p.ID); err != nil {
+			return err
+		}
 		e.parts = append(e.parts, part)
 		e.confirmed = e.confirmed && confirmed
 		e.provider.Charged += part.Charged

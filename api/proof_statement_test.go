@@ -9,6 +9,7 @@ import (
 	"hongbao/internal/devstack/stacktest"
 	"hongbao/internal/money"
 	"hongbao/internal/payout"
+	"hongbao/internal/staff"
 )
 
 // statedOnly is a provider with a statement and without sums, as most are.
@@ -39,6 +40,18 @@ func (p proofFixture) readStatement(change func(*payout.StatementLine)) (readAt 
 		p.check(p.store.SealStatement(ctx, run, by, day, readAt))
 	}
 	return readAt
+}
+
+// readFee stores a fee that the statement of today lists for the charge, and compares it with the ledger.
+func (p proofFixture) readFee(amount money.Fen) {
+	p.t.Helper()
+	ctx, by := p.t.Context(), p.stack.Provider.Adapter()
+	r := staff.Reconciliation{ID: rand.Text(), Provider: by.Provider, Day: payout.DayOf(time.Now(), time.UTC), StartedAt: time.Now()}
+	line := payout.StatementLine{Ref: "fee-" + r.ID, Op: payout.OpFee, OrderNo: payout.OrderNo(payout.ID(payout.KindCharge, p.id, 0), 1),
+		Amount: amount, At: time.Now()}
+	p.check(p.store.SaveStatement(ctx, r.ID, by, r.Day, []payout.StatementLine{line}))
+	_, err := p.store.CompareLines(ctx, r, 0, false, 100)
+	p.check(err)
 }
 
 // TestProofByStatement: at a provider without sums the figures are our record of its answers, as of the newest one,
@@ -89,7 +102,10 @@ func TestProofByStatement(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	p.readStatement(asRead)
-	proof("statement", true, true)
+	p.readFee(6)
+	if got, _ := proof("statement", true, true); got.Sources.Provider.Parts[0].Fees != 6 {
+		t.Errorf("a fee of 6 is listed for the charge: %+v", got)
+	}
 	p.shows("every movement has a line", sums{paid: 250, remaining: 750})
 }
 

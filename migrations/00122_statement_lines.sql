@@ -7,6 +7,7 @@ CREATE TABLE IF NOT EXISTS statement_lines (
     day               CHAR(10) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
     op                VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
     order_no          VARBINARY(64) NOT NULL,
+    fee_of            VARBINARY(64) NULL COMMENT 'of a fee: the order it belongs to, if the provider names it',
     account           VARBINARY(255) NOT NULL,
     amount            BIGINT        NOT NULL,
     moved_at          DATETIME(6)   NOT NULL,
@@ -16,6 +17,7 @@ CREATE TABLE IF NOT EXISTS statement_lines (
     booked            BIGINT        NOT NULL DEFAULT 0 COMMENT 'amount that the ledger has for it',
     UNIQUE KEY statement_lines_ref (provider, ref),
     KEY statement_lines_order (provider, order_no, id),
+    KEY statement_lines_fee (provider, fee_of),
     KEY statement_lines_day (provider, day, id),
     CONSTRAINT statement_lines_amount CHECK (amount > 0)
 ) ENGINE = InnoDB;

@@ -92,6 +92,7 @@ type ProviderPart struct {
 	Transferred money.Fen      `json:"transferred" doc:"Paid to recipients." example:"1288"`
 	Returned    money.Fen      `json:"returned" doc:"Returned transfers, refunds and charges."`
 	Refunded    money.Fen      `json:"refunded" doc:"Refunded to the sender."`
+	Fees        money.Fen      `json:"fees" doc:"Fees that the provider has deducted from our account for the packet's orders, less returned ones, as its statements list them; negative while only the returned ones are listed. They are our expense: no figure of the packet includes them." fen:"net"`
 }
 
 // Difference is a difference that no running step explains.

@@ -28,8 +28,11 @@ var StatementOps = []Op{OpCharge, OpTransfer, OpRefund, OpReturn, OpFee, OpFeeRe
 
 // WithoutOrder reports whether a movement of the operation belongs to no order.
 func (o Op) WithoutOrder() bool {
-	return o == OpFee || o == OpFeeReturned || o == OpTopUp || o == OpWithdrawal
+	return o.Fee() || o == OpTopUp || o == OpWithdrawal
 }
+
+// Fee reports whether the provider deducts or returns a fee by the operation.
+func (o Op) Fee() bool { return o == OpFee || o == OpFeeReturned }
 
 // kindLine begins the ids of movements without an order.
 const kindLine = "f"
@@ -93,9 +96,11 @@ func (d Day) Span(zone *time.Location) (from, to time.Time) {
 
 // StatementLine is one movement of money in a provider's statement.
 type StatementLine struct {
-	Ref     string // the provider's id of the line, the same at every read
-	Op      Op     // one of StatementOps
-	OrderNo string // of a movement without an order LineID, whatever the adapter says
+	Ref string // the provider's id of the line, the same at every read
+	Op  Op     // one of StatementOps
+	// OrderNo from an adapter is the order of the movement; of a fee the order that it was deducted for, "" if the provider
+	// does not say. A movement without an order is stored under LineID.
+	OrderNo string
 	Account string // "": the statement does not say
 	Amount  money.Fen
 	At      time.Time

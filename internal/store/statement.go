@@ -54,9 +54,9 @@ func (s *Store) SaveStatement(ctx context.Context, runID string, by payout.Adapt
 		return err
 	}
 	var text strings.Builder
-	text.WriteString(`INSERT INTO statement_lines (provider, ref, day, op, order_no, account, amount, moved_at, created_at, reconciliation_id)
-		VALUES `)
-	args := make([]any, 0, 10*len(lines))
+	text.WriteString(`INSERT INTO statement_lines (provider, ref, day, op, order_no, fee_of, account, amount, moved_at, created_at,
+		reconciliation_id) VALUES `)
+	args := make([]any, 0, 11*len(lines))
 	for i, l := range lines {
 		if l.Ref == "" || len(l.Ref) > 64 {
 			return fmt.Errorf("%w: %d bytes", errLineRef, len(l.Ref))
@@ -64,18 +64,21 @@ func (s *Store) SaveStatement(ctx context.Context, runID string, by payout.Adapt
 		if i > 0 {
 			text.WriteString(", ")
 		}
+		var feeOf any
 		if l.Op.WithoutOrder() {
+			if _, err := payout.Parse(l.OrderNo); err == nil && l.Op.Fee() {
+				feeOf = l.OrderNo
+			}
 			l.OrderNo = payout.LineID(by.Provider, l.Ref)
 		}
-		text.WriteString("(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
-		args = append(args, by.Provider, l.Ref, string(day), mysql.ClipCode(string(l.Op)), mysql.ClipKey(l.OrderNo, 64),
-			mysql.ClipKey(l.Account, 255),
-			int64(l.Amount), l.At.UTC(), now, runID)
+		text.WriteString("(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+		args = append(args, by.Provider, l.Ref, string(day), mysql.ClipCode(string(l.Op)), mysql.ClipKey(l.OrderNo, 64), feeOf,
+			mysql.ClipKey(l.Account, 255), int64(l.Amount), l.At.UTC(), now, runID)
 	}
 	text.WriteString(` ON DUPLICATE KEY UPDATE
 		created_at = IF(op <> VALUES(op) OR order_no <> VALUES(order_no) OR account <> VALUES(account)
 			OR amount <> VALUES(amount), VALUES(created_at), created_at),
-		day = VALUES(day), op = VALUES(op), order_no = VALUES(order_no), account = VALUES(account),
+		day = VALUES(day), op = VALUES(op), order_no = VALUES(order_no), fee_of = VALUES(fee_of), account = VALUES(account),
 		amount = VALUES(amount), moved_at = VALUES(moved_at), reconciliation_id = VALUES(reconciliation_id)`)
 	return s.inTx(ctx, failpoint.Administration, func(tx tx) error {
 		if err := tx.statementOf(runID, by); err != nil {

@@ -49,7 +49,9 @@ func (p *probe) lines(s StatementReader, from time.Time) map[string][]payout.Sta
 				if l.At.Before(begin) || !l.At.Before(end) {
 					p.errorf("line %s of %v is in the statement of %s", l.Ref, l.At, day)
 				}
-				out[l.OrderNo] = append(out[l.OrderNo], l)
+				if !l.Op.WithoutOrder() { // a fee names the order that it belongs to
+					out[l.OrderNo] = append(out[l.OrderNo], l)
+				}
 			}
 			if page.Next == "" {
 				break

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -123,7 +124,7 @@ func (tx *txn) move(rec *record, op string, nowMS int64) error {
 	if err := tx.put(bucketMovements, bigEndian(seq), m); err != nil {
 		return err
 	}
-	if rec.OrderNo == "" {
+	if slices.Contains(opsWithoutOrder, op) {
 		return nil
 	}
 	value := append([]byte(op), 0)

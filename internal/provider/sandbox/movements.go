@@ -96,10 +96,11 @@ func (s *Server) handleMovements(w http.ResponseWriter, r *http.Request) {
 	s.answer(w, r, movementPage{Items: items}, err)
 }
 
-// moveBody is a movement without an order in the request.
+// moveBody is a movement without an order in the request. OrderNo is the order that a fee belongs to; it may be absent.
 type moveBody struct {
-	Op     *string `json:"op"`
-	Amount *int64  `json:"amount"`
+	Op      *string `json:"op"`
+	Amount  *int64  `json:"amount"`
+	OrderNo string  `json:"order_no"`
 }
 
 // handleMove adds a movement without an order, such as a fee.
@@ -121,7 +122,7 @@ func (s *Server) handleMove(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	err := s.writer.do(func(tx *txn) error {
-		return tx.move(&record{params: params{Amount: *b.Amount}}, *b.Op, time.Now().UnixMilli())
+		return tx.move(&record{params: params{OrderNo: b.OrderNo, Amount: *b.Amount}}, *b.Op, time.Now().UnixMilli())
 	})
 	s.answerEmpty(w, r, err)
 }

@@ -261,12 +261,18 @@ func TestMovementsWithoutOrder(t *testing.T) {
 		t.Fatal(r)
 	}
 	for body, status := range map[string]int{`{"op":"fee","amount":6}`: 204, `{"op":"charge","amount":6}`: 422, `{"amount":6}`: 422,
-		`{"op":"fee","amount":0}`: 422, `{"op":"fee"}`: 422, `{"op":"fee","amount":6,"order_no":"c1"}`: 422, `{`: 400} {
+		`{"op":"fee","amount":0}`: 422, `{"op":"fee"}`: 422, `{"op":"fee","amount":6,"order":"c1"}`: 422, `{`: 400} {
 		if r := st.do("POST", "/_movements", body, withoutKey); r.status != status {
 			t.Errorf("%s: %s", body, r)
 		}
 	}
 	if all := st.movements(); len(all) != 2 || all[1].Op != "fee" || all[1].Amount != 6 || all[1].OrderNo != "" {
+		t.Errorf("%+v", all)
+	}
+	if r := st.do("POST", "/_movements", `{"op":"fee","amount":7,"order_no":"c1"}`, withoutKey); r.status != 204 {
+		t.Errorf("a fee of an order: %s", r)
+	}
+	if all := st.movements(); len(all) != 3 || all[2].Op != "fee" || all[2].Amount != 7 || all[2].OrderNo != "c1" {
 		t.Errorf("%+v", all)
 	}
 	var got totals

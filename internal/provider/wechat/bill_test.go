@@ -39,8 +39,13 @@ func TestStatement(t *testing.T) {
 		}
 		got, own := map[string]payout.StatementLine{}, map[payout.Op]money.Fen{}
 		for _, l := range page.Lines {
-			if got[l.OrderNo] = l; l.Op.WithoutOrder() {
-				own[l.Op] += l.Amount
+			if !l.Op.WithoutOrder() {
+				got[l.OrderNo] = l
+				continue
+			}
+			own[l.Op] += l.Amount
+			if of := map[payout.Op]string{payout.OpFee: charge.OrderNo, payout.OpFeeReturned: refund.OrderNo}[l.Op]; l.OrderNo != of {
+				t.Errorf("the %s of %s names the order %q", l.Op, of, l.OrderNo)
 			}
 		}
 		for no, want := range map[string]payout.StatementLine{
@@ -63,10 +68,10 @@ func TestStatement(t *testing.T) {
 func TestRefundLessItsFee(t *testing.T) {
 	t.Parallel()
 	good := flowHead + flowRow + flowTail + "`1.0,`0.0,`0.00,`1.0,`0.02\r\n"
-	requested := map[string]refundRow{"50000305742018020103387128253": {outRefundNo: "r1", requested: 3}}
-	lines, err := readFlows([]byte(good), "2018-02-01", requested)
+	of := trades{refunds: map[string]refundRow{"50000305742018020103387128253": {outRefundNo: "r1", requested: 3}}}
+	lines, err := readFlows([]byte(good), "2018-02-01", of)
 	if err != nil || len(lines) != 2 || lines[0].Op != payout.OpRefund || lines[0].Amount != 3 || lines[0].OrderNo != "r1" ||
-		lines[1].Op != payout.OpFeeReturned || lines[1].Amount != 1 || lines[1].Ref != lines[0].Ref+unsettledSuffix {
+		lines[1].Op != payout.OpFeeReturned || lines[1].Amount != 1 || lines[1].OrderNo != "r1" || lines[1].Ref != lines[0].Ref+unsettledSuffix {
 		t.Errorf("%+v, %v", lines, err)
 	}
 }
@@ -274,7 +279,7 @@ const (
 func TestBillFile(t *testing.T) {
 	t.Parallel()
 	good := "\ufeff" + flowHead + flowRow + flowTail + "`1.0,`0.0,`0.00,`1.0,`0.02\r\n"
-	lines, err := readFlows([]byte(good), "2018-02-01", map[string]refundRow{})
+	lines, err := readFlows([]byte(good), "2018-02-01", trades{})
 	if err != nil || len(lines) != 1 || lines[0].Amount != 2 || lines[0].OrderNo != "REF42" || lines[0].Op != payout.OpRefund ||
 		!lines[0].At.Equal(time.Date(2018, 1, 31, 20, 21, 23, 0, time.UTC)) {
 		t.Fatalf("%+v, %v", lines, err)
@@ -292,12 +297,12 @@ func TestBillFile(t *testing.T) {
 		if file == good {
 			t.Fatalf("%s changes nothing", what)
 		}
-		if _, err := readFlows([]byte(file), "2018-02-01", map[string]refundRow{}); !errors.Is(err, errBill) {
+		if _, err := readFlows([]byte(file), "2018-02-01", trades{}); !errors.Is(err, errBill) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
 	strange := strings.NewReplacer("`退款,`退款", "`其他,`其他").Replace(good)
-	lines, err = readFlows([]byte(strange), "2018-02-01", nil)
+	lines, err = readFlows([]byte(strange), "2018-02-01", trades{})
 	if err != nil || len(lines) != 1 || lines[0].Op != payout.OpTransfer || lines[0].Amount != money.Fen(2) {
 		t.Errorf("money that left for an unknown reason: %+v, %v", lines, err)
 	}
@@ -311,7 +316,7 @@ func TestBillFile(t *testing.T) {
 			if i == 1 {
 				file = strings.NewReplacer("`支出", "`收入", "`1.0,`0.0,`0.00,`1.0,`0.02", "`1.0,`1.0,`0.02,`0.0,`0.00").Replace(file)
 			}
-			lines, err := readFlows([]byte(file), "2018-02-01", nil)
+			lines, err := readFlows([]byte(file), "2018-02-01", trades{})
 			if err != nil || len(lines) != 1 || lines[0].Op != op || lines[0].Amount != 2 || lines[0].OrderNo != "" ||
 				lines[0].Ref != "1900009231201802015884652186" {
 				t.Errorf("%s, line %d: %+v, %v", kind, i, lines, err)

@@ -124,30 +124,44 @@ func isOrderNo(no string) bool {
 	return err == nil && parts.Attempt > 0
 }
 
+// trades is what the trade bill says, by the vendor's numbers.
+type trades struct {
+	charges map[string]string    // transaction -> order number
+	refunds map[string]refundRow // by refund id
+}
+
+// orderOf returns the order number of a transaction or a refund; "": the trade bill of the day does not list it.
+func (t trades) orderOf(business string) string {
+	if no, found := t.charges[business]; found {
+		return no
+	}
+	return t.refunds[business].outRefundNo
+}
+
 // unsettledSuffix follows the reference of a line in that of the line for what was not settled of it.
 const unsettledSuffix = "-unsettled"
 
 // unsettled is a line for the part of an order's amount that did not move in our funds: a coupon that we
-// granted, or a fee that was deducted from the same movement. It counts as a fee.
+// granted, or a fee that was deducted from the same movement. It counts as a fee of the order.
 func unsettled(l payout.StatementLine, op payout.Op, amount money.Fen) billLine {
-	return billLine{StatementLine: payout.StatementLine{Ref: l.Ref + unsettledSuffix, Op: op, Amount: amount, At: l.At}}
+	return billLine{StatementLine: payout.StatementLine{Ref: l.Ref + unsettledSuffix, Op: op, OrderNo: l.OrderNo, Amount: amount, At: l.At}}
 }
 
 // readBills returns the lines of a day, in the order of their times.
 func readBills(files map[string][]byte, day payout.Day) ([]billLine, error) {
 	var lines []billLine
-	refunds := map[string]refundRow{}
+	of := trades{charges: map[string]string{}, refunds: map[string]refundRow{}}
 	for bill, file := range files {
 		if strings.HasPrefix(bill, "tradebill") {
 			var err error
-			if lines, err = readTrades(file, day, refunds); err != nil {
+			if lines, err = readTrades(file, day, of); err != nil {
 				return nil, fmt.Errorf("trade bill: %w", err)
 			}
 		}
 	}
 	for bill, file := range files {
 		if strings.HasPrefix(bill, "fundflowbill") {
-			more, err := readFlows(file, day, refunds)
+			more, err := readFlows(file, day, of)
 			if err != nil {
 				return nil, fmt.Errorf("fund flow bill: %w", err)
 			}
@@ -158,8 +172,8 @@ func readBills(files map[string][]byte, day payout.Day) ([]billLine, error) {
 	return lines, nil
 }
 
-// readTrades returns the charges, and fills in what the bill says about refunds, by refund id.
-func readTrades(file []byte, day payout.Day, refunds map[string]refundRow) ([]billLine, error) {
+// readTrades returns the charges, and fills in what the bill says about charges and refunds.
+func readTrades(file []byte, day payout.Day, of trades) ([]billLine, error) {
 	rows, sums, err := readTable(file)
 	if err != nil {
 		return nil, err
@@ -174,13 +188,14 @@ func readTrades(file []byte, day payout.Day, refunds map[string]refundRow) ([]bi
 			if err != nil {
 				return nil, err
 			}
-			refunds[id] = refundRow{row[colOutRefundNo], row[colOutTradeNo], requested}
+			of.refunds[id] = refundRow{row[colOutRefundNo], row[colOutTradeNo], requested}
 			continue
 		}
 		if row[colState] != "SUCCESS" || row[colCurrency] != currency {
 			return nil, fmt.Errorf("%w: state %q, currency %q", errBill, row[colState], row[colCurrency])
 		}
 		l := payout.StatementLine{Ref: row[colTransaction], Op: payout.OpCharge, OrderNo: row[colOutTradeNo]}
+		of.charges[l.Ref] = l.OrderNo
 		if l.At, err = moment(row[colTime], day); err != nil {
 			return nil, err
 		}
@@ -200,7 +215,7 @@ func readTrades(file []byte, day payout.Day, refunds map[string]refundRow) ([]bi
 
 // readFlows returns refunds, transfers, fees, what we move between the merchant's account and our bank,
 // and outgoing money without a known reason.
-func readFlows(file []byte, day payout.Day, refunds map[string]refundRow) ([]billLine, error) {
+func readFlows(file []byte, day payout.Day, of trades) ([]billLine, error) {
 	rows, sums, err := readTable(file)
 	if err != nil {
 		return nil, err
@@ -217,7 +232,7 @@ func readFlows(file []byte, day payout.Day, refunds map[string]refundRow) ([]bil
 		}
 		out := row[colWay] == wayOut
 		moved[out] += l.Amount
-		lines = append(lines, flowLines(row, l, out, refunds)...)
+		lines = append(lines, flowLines(row, l, out, of)...)
 	}
 	n, err := count(sums[colCount])
 	if err != nil {
@@ -248,7 +263,7 @@ func listsTrades(file []byte) (bool, error) {
 // flowLines reads one movement of a fund. There are none for charges, which are in the trade bill, for the
 // settlement between funds, and for incoming money of a transfer: it was not confirmed. Money moved from
 // one of our funds to another is a withdrawal from the one and a top-up of the other.
-func flowLines(row map[string]string, l payout.StatementLine, out bool, refunds map[string]refundRow) []billLine {
+func flowLines(row map[string]string, l payout.StatementLine, out bool, of trades) []billLine {
 	what := row[colName] + row[colKind]
 	is := func(word string) bool { return strings.Contains(what, word) }
 	either := func(wentOut, cameIn payout.Op) payout.Op {
@@ -263,11 +278,11 @@ func flowLines(row map[string]string, l payout.StatementLine, out bool, refunds 
 	}
 	switch {
 	case is("手续费"):
-		return one(either(payout.OpFee, payout.OpFeeReturned), "", "")
+		return one(either(payout.OpFee, payout.OpFeeReturned), of.orderOf(row[colBusiness]), "")
 	case is("提现"), is("充值"):
 		return one(either(payout.OpWithdrawal, payout.OpTopUp), "", "")
 	case is("退款"):
-		r, found := refunds[row[colBusiness]]
+		r, found := of.refunds[row[colBusiness]]
 		op := either(payout.OpRefund, payout.OpReturn) // incoming: the refund did not reach its sender
 		if !found {
 			return one(op, l.OrderNo, "")
@@ -280,6 +295,7 @@ func flowLines(row map[string]string, l payout.StatementLine, out bool, refunds 
 		}
 		lines := one(op, no, "")
 		if moved < r.requested {
+			l.OrderNo = no
 			lines = append(lines, unsettled(l, either(payout.OpFeeReturned, payout.OpFee), r.requested-moved))
 		}
 		return lines

@@ -83,3 +83,13 @@ func (s *Source) PacketStatement(ctx context.Context, provider, packetID string)
 	out.ReadAt = mysql.OrZero(read.ReadAt)
 	return out, mysql.Classify(err)
 }
+
+// PacketFees returns what a provider has deducted from us for the orders of a packet, less what it has returned, as far as the
+// ledger has it: fees come from statements, and count where the line names its order. Errors: ErrUnavailable.
+func (s *Source) PacketFees(ctx context.Context, provider, packetID string) (money.Fen, error) {
+	var fees int64
+	err := s.read(ctx).Raw(`SELECT COALESCE(SUM(IF(op = ?, booked, -booked)), 0) FROM statement_lines FORCE INDEX (statement_lines_fee)
+		WHERE provider = ? AND (fee_of LIKE ? OR fee_of LIKE ? OR fee_of LIKE ?)`, payout.OpFee, provider,
+		string(payout.KindCharge)+packetID+"%", string(payout.KindPayout)+packetID+"%", string(payout.KindRefund)+packetID+"%").Scan(&fees).Error
+	return money.Fen(fees), mysql.Classify(err)
+}

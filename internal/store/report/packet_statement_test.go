@@ -10,6 +10,7 @@ import (
 	"gorm.io/gorm/logger"
 
 	"hongbao/internal/devstack/stacktest"
+	"hongbao/internal/money"
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/internal/staff"
@@ -105,6 +106,37 @@ func TestPacketStatementCountsWhatIsStated(t *testing.T) {
 	must(t, err)
 	if got := x.packetFound("booked", p, staff.PacketStatement{Stated: stated, Booked: stated, Lines: 3}); !got.Agrees() {
 		t.Errorf("returned, and in the ledger: %+v", got)
+	}
+}
+
+// TestPacketFees: the fees of a packet are those of its orders that the ledger has, less returned ones. Reading a line again
+// changes nothing.
+func TestPacketFees(t *testing.T) {
+	t.Parallel()
+	x := newStatement(t)
+	p, other := x.packet("app", 1000, 4), x.packet("app", 500, 1)
+	today := payout.DayOf(x.s.Now(), time.UTC)
+	fees := func(step string, want money.Fen) {
+		t.Helper()
+		if got, err := x.s.PacketFees(t.Context(), provider, p.ID); err != nil || got != want {
+			t.Errorf("%s: %d, %v, want %d", step, got, err, want)
+		}
+	}
+	charge, foreign := payout.OrderNo(chargeID(p), 1), payout.OrderNo(chargeID(other), 1)
+	x.Add(payout.OpFee, charge, "", 6, x.s.Now())
+	x.Add(payout.OpFee, foreign, "", 3, x.s.Now())
+	x.Add(payout.OpFee, "not ours", "", 2, x.s.Now())
+	x.Add(payout.OpTopUp, charge, "", 100, x.s.Now())
+	fees("nothing read", 0)
+	x.Reconcile(today)
+	fees("charged", 6)
+	x.Add(payout.OpFeeReturned, payout.OrderNo(payout.ID(payout.KindRefund, p.ID, 0), 1), "", 2, x.s.Now())
+	x.Reconcile(today)
+	fees("returned in part", 4)
+	x.Reconcile(today)
+	fees("read again", 4)
+	if got, err := x.s.PacketFees(t.Context(), "other", p.ID); err != nil || got != 0 {
+		t.Errorf("at another provider: %d, %v", got, err)
 	}
 }
 
