@@ -24,7 +24,8 @@ import (
 //   - reply_without_action: the answer to a send has no token to pay with.
 //   - wrong_amount: the payer pays one fen too much, and the order says so.
 //   - coupon: a coupon pays one fen of the amount, and the order says so.
-//   - paid_twice: the payer pays again after PendingAfter, with another reference.
+//   - paid_twice: the payer pays again, with another reference, PendingAfter after the first payment and once a query has
+//     shown that.
 //   - close_lost: the order is closed, and the answer to the close is lost.
 //   - pay_after_close: the payment arrives PendingAfter after the close.
 //

@@ -21,6 +21,9 @@ const (
 	dueArrive   = "arrive"    // a send that was answered with an error takes effect
 )
 
+// payAgainRetry is the wait of a second payment for a query that shows the first one.
+const payAgainRetry = 100 * time.Millisecond
+
 // dueEvent is a scheduled change of an order.
 type dueEvent struct {
 	Kind    string `json:"kind"`
@@ -86,6 +89,8 @@ func (s *Server) applyDue(tx *txn, ev dueEvent, now time.Time) error {
 		return s.setStatusAndNotify(tx, rec, *rec.Next, now)
 	case ev.Kind == dueReturn && rec.Status == StatusSucceeded:
 		return s.setStatusAndNotify(tx, rec, outcome{StatusReturned, "returned", "The money was returned."}, now)
+	case ev.Kind == duePayAgain && rec.Status == StatusSucceeded && rec.Reported != StatusSucceeded:
+		return tx.schedule(bucketDue, now.Add(payAgainRetry), ev)
 	case ev.Kind == duePayAgain && rec.Status == StatusSucceeded:
 		return s.payAgain(tx, rec, now)
 	case ev.Kind == dueLatePay && rec.Status == StatusDeclined && rec.Next != nil:
