@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"hongbao/internal/packet"
 	"hongbao/internal/payout"
 	"hongbao/test/wait"
@@ -15,19 +17,24 @@ import (
 func (r *rig) unpaid(t *testing.T, within int64) (packet.Packet, payout.ClientAction) {
 	t.Helper()
 	p := r.create(t, spec{total: 1000, count: 2, method: "sandbox_app", within: within})
-	var action payout.ClientAction
+	return p, r.action(t, p.ID)
+}
+
+// action waits for the client data of a packet's sender.
+func (r *rig) action(t *testing.T, packetID string) (action payout.ClientAction) {
+	t.Helper()
 	wait.Until(t, "client data", func() bool {
-		v, err := r.pool.View(t.Context(), p.ID)
+		v, err := r.pool.View(t.Context(), packetID)
 		if err != nil || len(v.Action) == 0 {
 			return false
 		}
-		plain, err := packet.Open(r.seedKey, p.ID, v.Action)
+		plain, err := packet.Open(r.seedKey, packetID, v.Action)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return json.Unmarshal(plain, &action) == nil
 	})
-	return p, action
+	return action
 }
 
 func chargeNo(p packet.Packet) string {
@@ -48,6 +55,44 @@ func TestSenderPaysInApp(t *testing.T) {
 	r.call(t, http.MethodPost, "/_pay/"+chargeNo(p), nil, nil)
 	r.awaitNotification(t, p)
 	r.awaitOpen(t, p.ID)
+}
+
+// TestLostActionIsObtainedAgain: Redis loses the client data of a sender, as a rebuild of the lane does. The worker obtains
+// it again, soon and without a request for it, under the same order number, and the sender pays with it.
+func TestLostActionIsObtainedAgain(t *testing.T) {
+	r := sharedRig(t)
+	p, _ := r.unpaid(t, 600)
+	charge := payout.ID(payout.KindCharge, p.ID, 0)
+	wait.Until(t, "awaiting payer", func() bool {
+		row, err := r.store.PaymentRow(t.Context(), charge)
+		return err == nil && row.Status == payout.StatusAwaitingPayer
+	})
+	rdb := redis.NewClient(&redis.Options{Addr: r.redis})
+	defer func() { _ = rdb.Close() }()
+	for _, key := range must(rdb.Keys(t.Context(), "hb:{*}:packet:"+p.ID).Result())(t) {
+		if n := must(rdb.HDel(t.Context(), key, "action").Result())(t); n != 1 {
+			t.Fatalf("%s had no client data", key)
+		}
+	}
+	action := r.action(t, p.ID)
+	if action.URL == "" || !action.ValidUntil.After(time.Now()) {
+		t.Errorf("%+v", action)
+	}
+	var sends int
+	db := r.sql(t)
+	wait.Until(t, "the second answer is settled", func() bool {
+		err := db.QueryRowContext(t.Context(), "SELECT sends FROM attempts WHERE payment_id = ? AND renew_at IS NOT NULL", charge).Scan(&sends)
+		return err == nil
+	})
+	if sends != 2 {
+		t.Errorf("sent %d times", sends)
+	}
+	r.call(t, http.MethodPost, "/_pay/"+chargeNo(p), nil, nil)
+	r.awaitNotification(t, p)
+	r.awaitOpen(t, p.ID)
+	if n := r.moved(t, p.ID, "charge"); n != 1 {
+		t.Errorf("%d charges", n)
+	}
 }
 
 // awaitNotification does what the API does with the provider's notification.

@@ -58,6 +58,17 @@ func (a Attempt) renewal(in Status) bool {
 	return in.awaitsPerson() && !a.RenewAt.IsZero()
 }
 
+// LostActionPause is the least time between two queries of an order whose client data is lost.
+const LostActionPause = 30 * time.Second
+
+// QueriesLostAction reports whether a charge that waits for its sender is queried, because our copy of its client
+// data is gone: the answer makes it be obtained again. Not while a close is recorded, a send is under way or due
+// soon, or after a query within LostActionPause.
+func QueriesLostAction(p Payment, a Attempt, now time.Time) bool {
+	return p.Status == StatusAwaitingPayer && !p.closing() && a.RenewAt.After(now.Add(LostActionPause)) &&
+		now.Sub(a.QueriedAt).Abs() >= LostActionPause
+}
+
 // closeStep replaces the own step of a sent order by its close: on request, or at the deadline of a charge whose
 // sender pays in an app.
 func (p Payment) closeStep(cur Attempt, own Step) Step {
@@ -131,8 +142,8 @@ func (p Payment) closePause(now time.Time) time.Duration {
 	return min(max(now.Sub(p.CloseRequestedAt)/closePart, firstPause), pauseCap)
 }
 
-// awaitPayer settles that the sender has not paid yet. With o.Until the sender has new client data. After a
-// close that had no effect, the charge is closed again.
+// awaitPayer settles that the sender has not paid yet. With o.Until the sender has new client data; lost, it is
+// obtained again at once. After a close that had no effect, the charge is closed again.
 func (s *Settlement) awaitPayer(o Observation, now time.Time) error {
 	p, a := &s.Payment, &s.Attempt
 	switch {
@@ -141,7 +152,10 @@ func (s *Settlement) awaitPayer(o Observation, now time.Time) error {
 		a.NextAt = now.Add(p.closePause(now))
 	default:
 		a.NextAt = a.nextPersonQuery(now, p.PayUntil)
-		if !o.Until.IsZero() || a.RenewAt.IsZero() || o.ActionLost {
+		switch {
+		case o.ActionLost:
+			a.RenewAt = now
+		case !o.Until.IsZero() || a.RenewAt.IsZero():
 			a.RenewAt = a.renewAt(now, o.Until)
 		}
 	}

@@ -127,7 +127,7 @@ func TestClientActionIsRenewed(t *testing.T) {
 	o := said(SourceQuery, s.attempt(1).OrderNo, ObsNeedsPayer)
 	o.ActionLost = true
 	s.must(s.settle(1, o))
-	s.next(ActionSend, 1)
+	s.due(ActionSend, 0)
 	RequestClose(&s.p, s.attempt(1), s.now)
 	s.closes(false)
 	s = unpaid(t).sends(ObsNoAnswer).acts(SourceQuery, 0).is(StatusAwaitingPayer) // the send's answer had it
@@ -218,4 +218,30 @@ func TestWithdrawnAtAnyTime(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestLostActionIsQueried: an order whose client data is lost is queried for it at most once in LostActionPause,
+// and not while the data is obtained anyway or a close is recorded.
+func TestLostActionIsQueried(t *testing.T) {
+	s := unpaid(t)
+	queried := func(want bool, when string) {
+		t.Helper()
+		if got := QueriesLostAction(s.p, *s.attempt(1), s.now); got != want {
+			t.Errorf("%s: %v", when, got)
+		}
+	}
+	s.sends("")
+	queried(false, "the send is not answered")
+	s.acts(SourceSend, 10*time.Minute)
+	queried(true, "lost at once")
+	s.after(time.Second).acts(SourceQuery, 0).after(LostActionPause - time.Second)
+	queried(false, "queried just now")
+	s.after(time.Second)
+	queried(true, "after the pause")
+	s.after(8 * time.Minute)
+	queried(false, "renewed soon by its validity")
+	s.after(LostActionPause).acts(SourceQuery, 0).sends("").acts(SourceSend, 10*time.Minute).after(LostActionPause)
+	queried(true, "renewed")
+	RequestClose(&s.p, s.attempt(1), s.now)
+	queried(false, "a close is recorded")
 }

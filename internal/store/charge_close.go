@@ -32,6 +32,17 @@ func (s *Store) WithdrawCharge(ctx context.Context, packetID string) error {
 	})
 }
 
+// RequestAction requests a query of an order whose client data Redis lacks, if payout.QueriesLostAction: the answer
+// makes the charge's run obtain the data again. No money moves. Errors: ErrNotFound, payout.ErrBadOrderNo,
+// ErrUnavailable.
+func (s *Store) RequestAction(ctx context.Context, orderNo string) (requested bool, err error) {
+	err = s.requestQuery(ctx, orderNo, payout.Event{}, func(tx tx, p payout.Payment, a payout.Attempt) bool {
+		requested = payout.QueriesLostAction(p, a, tx.now)
+		return !requested
+	})
+	return requested && err == nil, err
+}
+
 // BeginClose records that a charge is to be closed at the provider, once its deadline has passed. due: the
 // provider has to be called, about a charge or about another order that is to be closed. Errors: ErrNotFound, ErrUnavailable.
 func (s *Store) BeginClose(ctx context.Context, id string) (st payout.State, due bool, err error) {

@@ -113,3 +113,26 @@ func TestR2_UnsentChargeIsNotSent(t *testing.T) {
 	must(t, err)
 	begin(t, s, chargeID(restored))
 }
+
+// TestRequestAction: an unpaid order whose client data is lost is queried once.
+func TestRequestAction(t *testing.T) {
+	t.Parallel()
+	s, _ := newStore(t)
+	ctx := t.Context()
+	_, err := s.RequestAction(ctx, payout.OrderNo(chargeID(samplePacket(1000, 3)), 1))
+	wantErr(t, err, ErrNotFound)
+	_, no := awaitingPayer(t, s, time.Hour)
+	request := func(want bool, when string) {
+		t.Helper()
+		if got, err := s.RequestAction(ctx, no); err != nil || got != want {
+			t.Errorf("%s: %v, %v", when, got, err)
+		}
+	}
+	request(false, "the answer to the send had no client data, it is sent again")
+	o := storetest.Observation(payout.SourceSend, no, payout.ObsNeedsPayer)
+	o.Until = time.Now().Add(time.Hour)
+	_, err = s.Settle(ctx, o, no)
+	must(t, err)
+	request(true, "lost")
+	request(false, "queried already")
+}

@@ -61,7 +61,7 @@ func (tx tx) noteFinding(r staff.Reconciliation, ours *staff.BookedOrder, f find
 }
 
 // requestQuery requests a query of an order number, like a notification; no money moves. unless
-// selects attempts that need no query.
+// selects attempts that need no query. why is a line of the timeline; empty: none.
 func (s *Store) requestQuery(ctx context.Context, orderNo string, why payout.Event,
 	unless func(tx tx, p payout.Payment, a payout.Attempt) bool) error {
 	parts, err := payout.Parse(orderNo)
@@ -78,9 +78,10 @@ func (s *Store) requestQuery(ctx context.Context, orderNo string, why payout.Eve
 			Updates(map[string]any{"ask_wanted_at": tx.now, "next_at": tx.now}).Error; err != nil {
 			return err
 		}
-		why.OrderNo = orderNo
-		if err := tx.addEvent(parts.PaymentID, why); err != nil {
-			return err
+		if why.OrderNo = orderNo; why.Event != "" {
+			if err := tx.addEvent(parts.PaymentID, why); err != nil {
+				return err
+			}
 		}
 		return tx.putOutbox(parts.PaymentID, outboxQuery)
 	})

@@ -51,9 +51,29 @@ func (w *Watch) paymentPage(ctx context.Context, of reconcile.Waiting) (more boo
 		if overdue := p.Overdue(now); of.Status.Open() && overdue > w.cfg.Pace.Overdue && w.retryState.allow("payment/"+p.ID, time.Now()) {
 			group.Go(func() error { return w.overdue(ctx, p, overdue) })
 		}
+		if p.Status == payout.StatusAwaitingPayer && p.CloseRequestedAt.IsZero() {
+			group.Go(func() error { return w.lostAction(ctx, p) })
+		}
 	}
 	w.payments[of] = next
 	return next != packet.Cursor{}, group.Wait()
+}
+
+// lostAction makes the run of a charge obtain its client data again, which Redis has lost: a rebuild of a lane
+// cannot restore it. So a sender gets it without any request for it.
+func (w *Watch) lostAction(ctx context.Context, p payout.OpenPayment) error {
+	if time.Now().After(w.asksUntil) {
+		return nil // Redis is slow
+	}
+	view, err := w.cfg.Pools.View(ctx, p.PacketID)
+	if err != nil || view.State != packet.PoolFunding || len(view.Action) > 0 {
+		return nil //nolint:nilerr // watchLanes reports pools that cannot be read, and has them rebuilt
+	}
+	requested, err := w.cfg.Store.RequestAction(ctx, p.OrderNo)
+	if err == nil && requested {
+		w.repaired(ctx, RepairAction, p.ID)
+	}
+	return err
 }
 
 // rewind sets the times that a clock ahead noted to now, and wakes the run that has read them.

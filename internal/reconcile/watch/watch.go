@@ -43,6 +43,7 @@ type PacketStore interface {
 type PaymentStore interface {
 	WaitingPayments(ctx context.Context, kind payout.Kind, status payout.Status, after packet.Cursor, limit int) ([]payout.OpenPayment, error)
 	PaymentRow(ctx context.Context, id string) (payout.Payment, error)
+	RequestAction(ctx context.Context, orderNo string) (bool, error)
 	PayoutOf(ctx context.Context, packetID, userID string) (payout.Payment, error)
 	activities.ClaimRecords
 }
@@ -233,6 +234,8 @@ const (
 	RepairUnretired Repair = "pool_unretired"
 	// RepairAsked: the watch made a query that was overdue.
 	RepairAsked Repair = "payment_asked"
+	// RepairAction: the client data with which a sender pays was not in Redis, and is obtained again.
+	RepairAction Repair = "action_lost"
 	// RepairClock: times noted by a clock ahead were set to now.
 	RepairClock Repair = payout.ClockSetBack
 )
@@ -240,7 +243,7 @@ const (
 // Repairs lists all kinds.
 var Repairs = []Repair{RepairUnrecorded, RepairWinner, RepairPacketRun, RepairPaymentRun, RepairUnfinished, RepairCloseSignal,
 	RepairUnretired,
-	RepairAsked, RepairClock}
+	RepairAsked, RepairAction, RepairClock}
 
 // repaired logs a repair and counts it in MySQL.
 func (w *Watch) repaired(ctx context.Context, kind Repair, subject string, attrs ...slog.Attr) {
