@@ -43,6 +43,7 @@ func chargeNo(p packet.Packet) string {
 
 // TestSenderPaysInApp: the packet waits with the sender's client data, and opens once the sender has paid.
 func TestSenderPaysInApp(t *testing.T) {
+	t.Parallel()
 	r := sharedRig(t)
 	p, action := r.unpaid(t, 600)
 	if action.URL == "" || !action.ValidUntil.After(time.Now()) {
@@ -60,6 +61,7 @@ func TestSenderPaysInApp(t *testing.T) {
 // TestLostActionIsObtainedAgain: Redis loses the client data of a sender, as a rebuild of the lane does. The worker obtains
 // it again, soon and without a request for it, under the same order number, and the sender pays with it.
 func TestLostActionIsObtainedAgain(t *testing.T) {
+	t.Parallel()
 	r := sharedRig(t)
 	p, _ := r.unpaid(t, 600)
 	charge := payout.ID(payout.KindCharge, p.ID, 0)
@@ -107,6 +109,7 @@ func (r *rig) awaitNotification(t *testing.T, p packet.Packet) {
 // rejected; withdrawn before, likewise. MySQL keeps the first answer to its create, so that a repeat gets the same
 // without Redis.
 func TestUnpaidPacketIsRejected(t *testing.T) {
+	t.Parallel()
 	r := sharedRig(t)
 	late, _ := r.unpaid(t, 3)
 	withdrawn, _ := r.unpaid(t, 600)
