@@ -15,12 +15,15 @@ import (
 	"hongbao/internal/provider/wechat/simulator"
 )
 
-// serveWechat starts a simulator. It returns its URL, the members of an entry for it, and a function that writes a file.
-func serveWechat(t *testing.T) (url string, own map[string]any, file func(name, text string) string) {
+// serveWechat starts a simulator, of a merchant with the given id if there is one. It returns its URL, the members of an entry for it, and a function that writes a file.
+func serveWechat(t *testing.T, mchid ...string) (url string, own map[string]any, file func(name, text string) string) {
 	t.Helper()
 	m, err := simulator.NewMerchant()
 	if err != nil {
 		t.Fatal(err)
+	}
+	if len(mchid) > 0 {
+		m.ID = mchid[0]
 	}
 	sim := simulator.New(t.Context(), m.Config())
 	server := httptest.NewServer(sim)
@@ -86,6 +89,63 @@ func TestOpenWechat(t *testing.T) {
 			strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v", member, err)
 		}
+	}
+}
+
+// TestTwoWechatAccounts: several accounts at WeChat Pay are several providers, each with its keys: what belongs to one is
+// unknown to the other, and refused by it.
+func TestTwoWechatAccounts(t *testing.T) {
+	t.Parallel()
+	var entries []map[string]any
+	for name, mchid := range map[string]string{"shop": "1900000201", "games": "1900000202"} {
+		url, own, _ := serveWechat(t, mchid)
+		own["name"], own["kind"], own["url"] = name, kindWechat, url
+		entries = append(entries, own)
+	}
+	raw, err := json.Marshal(map[string]any{"providers": entries})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "providers.json")
+	if err := os.WriteFile(file, raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	open := func() (*providers, error) {
+		c := config{command: cmdRecover, values: map[string]string{"providers-file": file, "charge-provider": "shop", "payout-provider": "games"}}
+		return c.openProviders(0)
+	}
+	both, err := open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, own := range entries {
+		a, err := both.Of(own["name"].(string))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a.Limits().Adapter.Account != own["mchid"] {
+			t.Errorf("%s is %s", own["name"], a.Limits().Adapter)
+		}
+		if err := a.(payout.Checked).Check(t.Context()); err != nil {
+			t.Errorf("%s: %v", own["name"], err)
+		}
+	}
+	entries[0]["url"] = entries[1]["url"]
+	if raw, err = json.Marshal(map[string]any{"providers": entries}); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if both, err = open(); err != nil {
+		t.Fatal(err)
+	}
+	a, err := both.Of(entries[0]["name"].(string))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.(payout.Checked).Check(t.Context()); err == nil {
+		t.Error("the service of the other account takes the keys of this one")
 	}
 }
 
