@@ -71,7 +71,7 @@ func TestHealthOfParts(t *testing.T) {
 			HealthSnapshot(context.Context, *observe.HealthSnapshot) error
 		})
 		watched := func() observe.HealthSnapshot {
-			v := observe.HealthSnapshot{Repairs: map[string]int64{}, HeldProviders: map[string]time.Time{}}
+			v := observe.HealthSnapshot{Repairs: map[string]int64{}, HeldProviders: map[string]time.Time{}, FromProviders: true}
 			_ = redis.HealthSnapshot(t.Context(), &v)
 			_ = report.NewHealthReader(s).Read(t.Context(), &v)
 			return v
@@ -83,7 +83,7 @@ func TestHealthOfParts(t *testing.T) {
 		}
 	}})
 	b, all := h.health()
-	if len(wrongChecks(all)) > 0 || b.Status != "ok" || len(all) != 46 {
+	if len(wrongChecks(all)) > 0 || b.Status != "ok" || len(all) != 47 {
 		t.Fatalf("new: %s, %d: %v", b.Status, len(all), wrongChecks(all))
 	}
 	names := []string{}

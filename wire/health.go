@@ -44,9 +44,9 @@ type HealthPart struct {
 
 // HealthCheck is one check of a part.
 type HealthCheck struct {
-	Name      string  `json:"name" enum:"payout_failed,payout_returned,refund_failed,refund_returned,approval,release,answers,durable,gates,lost_grabs,handoffs,books,outbox,overdue,campaigns,campaign_days,balances,ledger,suspense,quarantine,queues,polling,held,holds,under_way,unsent,provider_missing,low_balance,rate_limited,no_answer,unknown_outcomes,last_run,unreconciled,breaks,chain" doc:"The check."`
+	Name      string  `json:"name" enum:"payout_failed,payout_returned,refund_failed,refund_returned,approval,release,answers,durable,gates,lost_grabs,handoffs,books,outbox,overdue,campaigns,campaign_days,balances,ledger,suspense,quarantine,queues,polling,held,holds,under_way,unsent,provider_missing,low_balance,provider_balances,rate_limited,no_answer,unknown_outcomes,last_run,unreconciled,breaks,chain" doc:"The check."`
 	Status    Verdict `json:"status" enum:"ok,unknown,warning,wrong" doc:"The result of the check."`
 	LatencyUS *int64  `json:"latency_us" doc:"The latency of the answer in microseconds; null for checks without a call."`
-	Count     *int64  `json:"count" doc:"The count, depending on the check: lanes that are not open, waiting items, workers, verified entries, days whose statement could not be read. low_balance, rate_limited, no_answer: payments that the provider has not accepted, provider_missing: open payments whose provider is not configured; both among the oldest 5,000 of each kind and status. suspense: fen. holds: active holds of packets and payments. null for checks without a count."`
+	Count     *int64  `json:"count" doc:"The count, depending on the check: lanes that are not open, waiting items, workers, verified entries, days whose statement could not be read. low_balance, rate_limited, no_answer: payments that the provider has not accepted, provider_missing: open payments whose provider is not configured; both among the oldest 5,000 of each kind and status. provider_balances: accounts that hold less than they may still have to pay out. suspense: fen. holds: active holds of packets and payments. null for checks without a count."`
 	Since     *Time   `json:"since" doc:"Since when the oldest item waits; last_run: when it ended. null: no item, or no run yet."`
 }

@@ -60,6 +60,7 @@ func (s *API) getHealth(ctx context.Context, _ *struct{}) (*wire.Health, error) 
 	// The figures of a store that does not answer predate the outage.
 	v.FromRedis = v.FromRedis && live["redis"].Status == wire.VerdictOK
 	v.FromMySQL = v.FromMySQL && live["mysql"].Status == wire.VerdictOK
+	v.FromProviders = v.FromProviders && live["mysql"].Status == wire.VerdictOK
 	v.Queues, v.FromTemporal = queues, live["workers"].Status != wire.VerdictUnknown
 	return renderHealth(v, live), nil
 }

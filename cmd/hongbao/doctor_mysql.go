@@ -46,10 +46,15 @@ func (d *doctor) checkMySQL(ctx context.Context) {
 		return
 	}
 	d.checkSeedKey(ctx, reports)
-	names := d.checkAccounts(ctx, db)
+	pays := d.checkAccounts(ctx, db)
 	v := observe.HealthSnapshot{Repairs: map[string]int64{}, HeldProviders: map[string]time.Time{}}
 	reader := report.NewHealthReader(reports)
-	reader.LowBalance, reader.Providers = money.Fen(d.config.number("low-balance")), names
+	reader.LowBalance = money.Fen(d.config.number("low-balance"))
+	if pays != nil {
+		defer pays.Close()
+		reader.Providers = pays.Names()
+		d.checkPayable(ctx, reports, pays)
+	}
 	if err := reader.Read(ctx, &v); err != nil {
 		d.add("backlogs", verdictWrong, "Check MySQL.", "The backlogs could not be read: %v", err)
 		return
@@ -145,18 +150,34 @@ func (d *doctor) checkSeedKey(ctx context.Context, reports *report.Source) {
 	d.ok("seed key", "The key decrypts the seed of the newest packet.")
 }
 
-// checkAccounts checks that the payments in MySQL belong to the configured provider accounts, and returns the names of
-// the configured providers; none: they could not be opened.
-func (d *doctor) checkAccounts(ctx context.Context, db *store.Store) (names []string) {
+// checkAccounts checks that the payments in MySQL belong to the configured provider accounts, and returns the configured
+// providers, which the caller closes; nil: they could not be opened.
+func (d *doctor) checkAccounts(ctx context.Context, db *store.Store) *providers {
 	pays := d.openProviders("provider account")
 	if pays == nil {
 		return nil
 	}
-	defer pays.Close()
 	for _, p := range pays.All() {
 		d.checkAccount(ctx, db, p.Limits().Adapter)
 	}
-	return pays.Names()
+	return pays
+}
+
+// checkPayable compares what each provider may still have to pay out with what our account there holds.
+func (d *doctor) checkPayable(ctx context.Context, reports *report.Source, pays *providers) {
+	var v observe.HealthSnapshot
+	if err := (&providerBalances{providers: pays.All(), payable: reports.Payable}).source(ctx, &v); err != nil {
+		d.add("payable", verdictWrong, "Check MySQL.", "What the providers may still have to pay out could not be read: %v", err)
+		return
+	}
+	for _, a := range v.Accounts {
+		holds := "what our account holds is unknown"
+		if a.Known {
+			holds = "our account holds " + formatAmount(money.Fen(a.Available))
+		}
+		d.ok("payable", "%s may still have to pay out %s; %s.", a.Provider, formatAmount(money.Fen(a.Payable)), holds)
+	}
+	d.judge(v, health.Providers)
 }
 
 func (d *doctor) checkAccount(ctx context.Context, db *store.Store, acts payout.Adapter) {

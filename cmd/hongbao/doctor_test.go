@@ -192,7 +192,8 @@ func TestDoctor(t *testing.T) {
 		found, code := w.look()
 		for _, check := range []string{"settings", "redis", "redis rights", "redis durability", "clock of redis", "redis lanes",
 			"mysql", "mysql isolation", "mysql durability", "clock of mysql",
-			"migrations", "seed key", "provider account", "temporal", "temporal namespace", "search attributes", "workers", "provider", "api"} {
+			"migrations", "seed key", "provider account", "temporal", "temporal namespace", "search attributes", "workers", "provider",
+			"payable", "api"} {
 			if found[check].Verdict != verdictOK {
 				t.Errorf("%s: %+v", check, found[check])
 			}
@@ -208,7 +209,7 @@ func TestDoctor(t *testing.T) {
 			t.Errorf("exit code %d, besides: %+v", code, found)
 		}
 		_, out, _ := w.doctor(w.settings())
-		contains(t, out, "ok       redis durability", "HEALTHY: 50 ok, 0 warnings, 0 wrong, 0 skipped.")
+		contains(t, out, "ok       redis durability", "HEALTHY: 52 ok, 0 warnings, 0 wrong, 0 skipped.")
 	})
 	for name, test := range map[string]func(*doctorRig){"Settings": (*doctorRig).testSettings, "Redis": (*doctorRig).testRedis,
 		"MySQL":    (*doctorRig).testMySQL,

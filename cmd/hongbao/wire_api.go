@@ -70,7 +70,9 @@ func serveAPI(ctx context.Context, c config, starting *api.Starting, logger *slo
 		return err
 	}
 	defer temporal.Close()
-	registry, watched, err := newRegistry(healthSources(c, db, redis, pays.Names()))
+	sources := healthSources(c, db, redis, pays.Names())
+	sources["providers"] = (&providerBalances{providers: pays.All(), payable: report.New(db.MySQL()).Payable}).source
+	registry, watched, err := newRegistry(sources)
 	if err != nil {
 		return err
 	}

@@ -50,6 +50,7 @@ const (
 	Redis Source = iota
 	MySQL
 	Temporal
+	Providers
 )
 
 // readFrom reports whether the figures of the source were read.
@@ -59,6 +60,8 @@ func (s Source) readFrom(v observe.HealthSnapshot) bool {
 		return v.FromRedis
 	case MySQL:
 		return v.FromMySQL
+	case Providers:
+		return v.FromProviders
 	default:
 		return v.FromTemporal
 	}

@@ -71,6 +71,10 @@ func TestChecks(t *testing.T) {
 		"moved twice":  {observe.HealthSnapshot{Suspense: 300}, "suspense", Warning, "300 fen"},
 		"low balance": {observe.HealthSnapshot{Troubles: []observe.TroubleBacklog{{Why: observe.TroubleLowBalance, Backlog: since(0)},
 			{Why: observe.TroubleNoAnswer, Backlog: since(time.Hour)}}}, "low_balance", Warning, "3 payments"},
+		"short account": {observe.HealthSnapshot{Accounts: []observe.ProviderAccount{{Payable: 7, Available: 6, Known: true}, {Payable: 8}}},
+			"provider_balances", Warning, "1 provider accounts that hold less"},
+		"enough": {observe.HealthSnapshot{Accounts: []observe.ProviderAccount{{Payable: 7, Available: 7, Known: true}}},
+			"provider_balances", OK, "No provider accounts"},
 		"rate limited": {observe.HealthSnapshot{Troubles: []observe.TroubleBacklog{
 			{Why: observe.TroubleRateLimited, Backlog: since(time.Second)}}},
 			"rate_limited", OK, ""},
@@ -79,7 +83,7 @@ func TestChecks(t *testing.T) {
 			"held", Warning, "for 1h0m0s"},
 		"nobody holds": {observe.HealthSnapshot{HeldProviders: map[string]time.Time{"y": {}}}, "held", OK, "Nobody"},
 	} {
-		c.v.FromRedis, c.v.FromMySQL, c.v.FromTemporal = true, true, true
+		c.v.FromRedis, c.v.FromMySQL, c.v.FromTemporal, c.v.FromProviders = true, true, true, true
 		f := find(t, c.check).Judge(c.v, now)
 		if says := f.Says(now); f.Verdict != c.verdict || !strings.Contains(says, c.says) {
 			t.Errorf("%s: %s: %q", name, f.Verdict, says)

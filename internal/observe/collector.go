@@ -70,6 +70,11 @@ func NewCollector(sources map[string]Source) *Collector {
 		{MetricDaysLost, "Number of campaign days of the last 24 h without a grabbable packet, by reason: missed, declined, unopened.",
 			[]string{"reason"}},
 		{MetricShortBalances, "Number of apps whose balance is below the limit, or does not cover their campaign days of the next 24 h.", nil},
+		{MetricPayable, "Money in fen that a provider may still have to pay out: claimed and not paid, and unclaimed in open packets.",
+			[]string{"provider"}},
+		{MetricAvailable, "Money in fen that our account at a provider holds for payouts; missing: the provider has not said.",
+			[]string{"provider"}},
+		{MetricShortAccounts, "Number of accounts at providers that hold less than they may still have to pay out.", nil},
 		{MetricApprovals, "Number of decisions that wait for the approval by a second person.", nil},
 		{MetricApprovalAge, "Age in seconds of the oldest decision that waits for approval.", nil},
 		{MetricDecisionsDue, "Number of items that wait for a decision of staff, by reason.", []string{"reason"}},
@@ -184,6 +189,15 @@ func (c *Collector) show(now time.Time, gauge func(name string, value float64, l
 		for _, q := range v.Queues {
 			backlog(MetricQueue, MetricQueueAge, q.Backlog, q.Queue, q.Kind)
 		}
+	}
+	if v.FromProviders {
+		for _, a := range v.Accounts {
+			gauge(MetricPayable, float64(a.Payable), a.Provider)
+			if a.Known {
+				gauge(MetricAvailable, float64(a.Available), a.Provider)
+			}
+		}
+		gauge(MetricShortAccounts, float64(v.ShortAccounts()))
 	}
 	if !v.FromMySQL {
 		return

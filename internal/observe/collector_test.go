@@ -53,6 +53,10 @@ func TestCollector(t *testing.T) {
 			v.Queues, v.FromTemporal = []QueueBacklog{{"main", "workflow", Backlog{Waiting: 14, Oldest: at.Add(-15 * time.Second)}}}, true
 			return nil
 		},
+		"providers": func(_ context.Context, v *HealthSnapshot) error {
+			v.Accounts, v.FromProviders = []ProviderAccount{{"short", 33, 32, true}, {"enough", 34, 34, true}, {Provider: "silent", Payable: 35}}, true
+			return nil
+		},
 		"redis": func(_ context.Context, v *HealthSnapshot) error {
 			v.Durable = true
 			v.Handoffs, v.LanesFenced, v.FromRedis = Backlog{Waiting: 12, Oldest: at.Add(-13 * time.Second)}, 3, true
@@ -86,6 +90,8 @@ func TestCollector(t *testing.T) {
 		"hongbao_approval_oldest_seconds 3", `hongbao_pool_gate{state="open"} 61`, `hongbao_pool_gate{state="shut"} 2`,
 		`hongbao_pool_gate{state="rebuilding"} 1`, "hongbao_pool_gate_shut_seconds 20", "hongbao_pool_lost_grabs 14",
 		"hongbao_pool_lanes_refused 3", "hongbao_quarantined 7", "hongbao_ledger_imbalanced_packets 8", "hongbao_ledger_suspense_fen 900",
+		`hongbao_provider_payable_fen{provider="short"} 33`, `hongbao_provider_available_fen{provider="short"} 32`,
+		`hongbao_provider_payable_fen{provider="silent"} 35`, "hongbao_provider_balances_short 1",
 		"hongbao_app_balances_short 31", "hongbao_payments_provider_missing 32",
 		"hongbao_redis_durable 1", `hongbao_provider_held_seconds{provider="p"} 21`, `hongbao_provider_held_seconds{provider="q"} 0`,
 		`hongbao_holds_active{kind="staff",scope="packet"} 22`, `hongbao_holds_active{kind="second_success",scope="payment"} 0`,
@@ -99,6 +105,9 @@ func TestCollector(t *testing.T) {
 		if !strings.Contains(got, "\n"+line+"\n") {
 			t.Errorf("not shown: %s", line)
 		}
+	}
+	if strings.Contains(got, `hongbao_provider_available_fen{provider="silent"}`) {
+		t.Error("an unknown balance is shown")
 	}
 	if scrape(t, registry); reads != 1 {
 		t.Errorf("%d readings: scrapes cost readings", reads)

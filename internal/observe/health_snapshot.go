@@ -7,9 +7,9 @@ import "time"
 // HealthSnapshot holds the figures that show stuck money. They are read from the stores, so every
 // process reports the same.
 type HealthSnapshot struct {
-	// FromRedis, FromMySQL and FromTemporal are set by each source that has filled in all of its
-	// part. Unread parts are not reported: a zero would look healthy.
-	FromRedis, FromMySQL, FromTemporal bool
+	// FromRedis, FromMySQL, FromTemporal and FromProviders are set by each source that has filled in all
+	// of its part. Unread parts are not reported: a zero would look healthy.
+	FromRedis, FromMySQL, FromTemporal, FromProviders bool
 	// Durable is whether Redis is configured to keep every acknowledged write.
 	Durable bool
 	// Handoffs wait in Redis for the relay, over all lanes.
@@ -50,6 +50,8 @@ type HealthSnapshot struct {
 	CampaignDays []KindBacklog
 	// ShortBalances counts apps whose balance is low, or does not cover their campaign days of the next 24 h.
 	ShortBalances int64
+	// Accounts are our accounts at the providers, by name.
+	Accounts []ProviderAccount
 	// Decisions are items that wait for staff, by reason, and for breaks by kind.
 	Decisions []DecisionBacklog
 	// Approvals are decisions that wait for a second person.
@@ -142,6 +144,28 @@ const (
 	TroubleRateLimited Trouble = "rate_limited" // refused: too many calls
 	TroubleNoAnswer    Trouble = "no_answer"    // no answer, or one without information about the order
 )
+
+// ProviderAccount is our account at a provider. Payable is what it may still have to pay out in fen: claimed and not
+// paid, and unclaimed in open packets.
+type ProviderAccount struct {
+	Provider  string
+	Payable   int64
+	Available int64 // for payouts, in fen
+	Known     bool  // the provider has said what is available
+}
+
+// Short reports whether the account holds less than it may have to pay out.
+func (a ProviderAccount) Short() bool { return a.Known && a.Available < a.Payable }
+
+// ShortAccounts counts the accounts at providers that hold less than they may have to pay out.
+func (v HealthSnapshot) ShortAccounts() (n int64) {
+	for _, a := range v.Accounts {
+		if a.Short() {
+			n++
+		}
+	}
+	return n
+}
 
 // LaneBacklog is the number of lanes with their fence in one state.
 type LaneBacklog struct {

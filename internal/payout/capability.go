@@ -64,4 +64,5 @@ type Funded interface {
 type Fund struct {
 	Name      string
 	Available money.Fen
+	Payouts   bool // payouts are paid from it
 }

@@ -80,7 +80,7 @@ func (a *Adapter) Funds(ctx context.Context) ([]payout.Fund, error) {
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, payout.Fund{Name: string(f), Available: available})
+		out = append(out, payout.Fund{Name: string(f), Available: available, Payouts: f == FundOperation})
 	}
 	return out, nil
 }

@@ -201,7 +201,8 @@ func exerciseAll(t *testing.T, r *rig) {
 		t.Errorf("balance of the fees: %d, %v", available, err)
 	}
 	funds, err := a.Funds(t.Context())
-	if err != nil || len(funds) != 2 || funds[0].Name != "OPERATION" || funds[0].Available < 1 || funds[1].Available < 1 {
+	if err != nil || len(funds) != 2 || funds[0].Name != "OPERATION" || !funds[0].Payouts || funds[0].Available < 1 ||
+		funds[1].Payouts || funds[1].Available < 1 {
 		t.Errorf("funds %+v, %v", funds, err)
 	}
 }
