@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 
 	"hongbao/internal/access"
@@ -33,7 +34,7 @@ func (tx tx) authorizes(k access.KeyRecord, w staff.Write) bool {
 }
 
 // checkSecond checks that a staff write is that of a second person: its author and key count as
-// another person than the first one with the first key. Every decision of two persons goes through
+// another person than the first one with the first key. Every consent of a second person goes through
 // it. Errors: payout.ErrSelfApproval, payout.ErrOneIssuer.
 func (tx tx) checkSecond(w staff.Write, first, firstKey string) error {
 	if access.SamePerson(first, w.Owner) {
@@ -47,4 +48,14 @@ func (tx tx) checkSecond(w staff.Write, first, firstKey string) error {
 		return fmt.Errorf("keys %s and %s: %w", firstKey, w.KeyID, payout.ErrOneIssuer)
 	}
 	return nil
+}
+
+// checkAnswer checks who approves or rejects a decision. A rejection moves no money: it needs another person than the
+// author, who withdraws instead, and any key. Errors: as checkSecond.
+func (tx tx) checkAnswer(w staff.Write, d staff.Decision, agree bool) error {
+	err := tx.checkSecond(w, d.By, d.KeyID)
+	if !agree && errors.Is(err, payout.ErrOneIssuer) {
+		return nil
+	}
+	return err
 }

@@ -49,7 +49,7 @@ func (tx tx) decisionOf(approvalID string, lock bool) (staff.Decision, error) {
 // AnswerApproval approves a waiting decision and carries it out like Decide, or rejects it. The
 // state is checked again. A decision that it no longer permits ends as overtaken and is refused. One
 // whose effect differs from the preview shown at its creation is refused with payout.ChangedError
-// and keeps waiting. Errors: ErrNotFound, payout.ErrSelfApproval, payout.ErrOneIssuer,
+// and keeps waiting. Errors: ErrNotFound, payout.ErrSelfApproval, payout.ErrOneIssuer (only of an approval),
 // staff.ErrKeyReused, payout.ErrMySQLRestored, ErrUnavailable.
 func (s *Store) AnswerApproval(ctx context.Context, w staff.Write, approvalID string, agree bool,
 	render staff.DecisionAnswer) (staff.Answer, error) {
@@ -66,7 +66,7 @@ func (s *Store) AnswerApproval(ctx context.Context, w staff.Write, approvalID st
 // answerAbout is the second person's answer to a decision about a locked payment, unless a hold stops it.
 func (tx tx) answerAbout(w staff.Write, row mysql.PaymentRow, attempts []payout.Attempt, d staff.Decision, agree bool,
 	render staff.DecisionAnswer) (staff.Answer, error) {
-	if err := tx.checkSecond(w, d.By, d.KeyID); err != nil {
+	if err := tx.checkAnswer(w, d, agree); err != nil {
 		return staff.Answer{}, err
 	}
 	action := payout.ActionResolve // to reject it

@@ -107,7 +107,7 @@ func (tx tx) endMovement(d staff.Decision) error {
 func (tx tx) answerMovementBy(w staff.Write, d staff.Decision, to payout.DecisionStatus, render staff.DecisionAnswer) (
 	staff.Answer, error) {
 	if to != payout.DecisionWithdrawn {
-		if err := tx.checkSecond(w, d.By, d.KeyID); err != nil {
+		if err := tx.checkAnswer(w, d, to == payout.DecisionCarriedOut); err != nil {
 			return staff.Answer{}, err
 		}
 	} else if !access.SamePerson(d.By, w.Owner) {

@@ -20,7 +20,8 @@ func issued(t *testing.T, s *testStore, owner, by string) {
 	must(t, s.db.Gorm.Exec("UPDATE api_keys SET made_by = ?, approved_by = 'approver', created_at = ? WHERE id = ?", by, now, w.KeyID).Error)
 }
 
-// TestOneIssuer: two keys of one administrator make no decision of two persons, whatever it is about. A
+// TestOneIssuer: two keys of one administrator make no decision of two persons, whatever it is about; the second one
+// rejects it, which moves nothing. A
 // key of another administrator does, and so do the same keys when they are old.
 func TestOneIssuer(t *testing.T) {
 	t.Parallel()
@@ -40,13 +41,22 @@ func TestOneIssuer(t *testing.T) {
 	p := funded(t, s, 100, 1)
 	claim(t, s, p, 0, "u")
 	fail(t, s, payoutID(p, 0))
-	for what, approval := range map[string]string{"a cancel": proposed(t, s, payoutID(p, 0), cancelCommand), "a credit": slip("slip 1")} {
-		for _, agree := range []bool{true, false} {
-			if err := answer(approval, "finance2", agree); !errors.Is(err, payout.ErrOneIssuer) {
-				t.Errorf("%s, %v: %v", what, agree, err)
-			}
+	for what, ask := range map[string]func() string{
+		"a cancel": func() string { return proposed(t, s, payoutID(p, 0), cancelCommand) },
+		"a credit": func() string { return slip("slip 1") }} {
+		approval := ask()
+		if err := answer(approval, "finance2", true); !errors.Is(err, payout.ErrOneIssuer) {
+			t.Errorf("%s: %v", what, err)
 		}
-		must(t, answer(approval, "finance3", true))
+		if err := answer(approval, "finance", false); !errors.Is(err, payout.ErrSelfApproval) {
+			t.Errorf("%s is rejected by its author: %v", what, err)
+		}
+		must(t, answer(approval, "finance2", false))
+		if by := storetest.Query[string](t, s, "SELECT CONCAT(status, ' ', approved_by) FROM decisions WHERE approval_id = ?",
+			approval); by != "rejected finance2" {
+			t.Errorf("%s: %s", what, by)
+		}
+		must(t, answer(ask(), "finance3", true))
 	}
 	balanceIs(t, s, 500, 0)
 
