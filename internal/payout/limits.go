@@ -33,6 +33,8 @@ type Limits struct {
 	NameFrom money.Fen
 	// Authorizations: a recipient can agree at the provider to be paid without confirming each time.
 	Authorizations bool
+	// PayoutTexts: the requests of payouts hold the greeting of the packet or the name of its campaign.
+	PayoutTexts bool
 }
 
 // NeedsName reports whether the provider asks for the recipient's name in payouts of up to this amount.

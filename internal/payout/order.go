@@ -162,6 +162,8 @@ type Instruction struct {
 	SealedPayer []byte
 	// Of a payout, where the recipient has stated them. The caller of the encoder opens SealedName.
 	RecipientName, SealedName, Authorization string
+	// Of a payout, with Limits.PayoutTexts: the packet's greeting, and the name of its campaign, "" without one.
+	Greeting, Campaign string
 }
 
 // Order is a stored request, ready to be sent: the exact bytes under its order number.

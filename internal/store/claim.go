@@ -84,7 +84,7 @@ func (s *Store) BeginClaim(ctx context.Context, c packet.Claim, limits payout.Li
 		if err := limits.Adapter.Assign(p); err != nil {
 			return err
 		}
-		first, err := tx.newAttempt(*p, mysql.PaymentRow{}, 1, encode)
+		first, err := tx.newAttempt(*p, mysql.PaymentRow{}, 1, limits, encode)
 		if err != nil {
 			return err
 		}

@@ -227,7 +227,7 @@ func (tx tx) beginSend(row mysql.PaymentRow, attempts []payout.Attempt, limits p
 			out.State, out.SpacedUntil = tx.state(p, attempts), until
 			return out, err
 		}
-		next, err := tx.newAttempt(p, charge, len(attempts)+1, encode)
+		next, err := tx.newAttempt(p, charge, len(attempts)+1, limits, encode)
 		if err != nil {
 			return out, err
 		}
@@ -268,7 +268,7 @@ func (tx tx) chargeOfRefund(p payout.Payment, lock bool) (mysql.PaymentRow, erro
 
 // newAttempt returns an attempt with its order number and exact request. A refund names its charge and
 // the charge's amount.
-func (tx tx) newAttempt(p payout.Payment, charge mysql.PaymentRow, no int,
+func (tx tx) newAttempt(p payout.Payment, charge mysql.PaymentRow, no int, limits payout.Limits,
 	encode func(payout.Instruction) ([]byte, error)) (payout.Attempt, error) {
 	ins := payout.Instruction{Op: payout.OpOf(p.Kind), OrderNo: payout.OrderNo(p.ID, no), Account: p.Account, Amount: p.Amount,
 		Currency: p.Currency, Remark: p.Remark, SealedName: p.SealedName, Authorization: p.Authorization}
@@ -282,12 +282,23 @@ func (tx tx) newAttempt(p payout.Payment, charge mysql.PaymentRow, no int,
 		}
 		ins.Method, ins.SealedPayer, ins.PayUntil = of.ChargeMethod, of.SealedPayer, p.PayUntil
 	}
+	if limits.PayoutTexts && ins.Op == payout.OpTransfer {
+		var of struct{ Greeting, Campaign string }
+		if err := tx.Raw(selectTexts, p.PacketID).Scan(&of).Error; err != nil {
+			return payout.Attempt{}, err
+		}
+		ins.Greeting, ins.Campaign = of.Greeting, of.Campaign
+	}
 	request, err := encode(ins)
 	if err != nil {
 		return payout.Attempt{}, fmt.Errorf("encode request: %w", err)
 	}
 	return payout.NewAttempt(p, no, request), nil
 }
+
+// selectTexts selects the texts of a packet for its payouts.
+const selectTexts = `SELECT k.greeting, COALESCE(c.name, '') AS campaign FROM packets k LEFT JOIN campaign_days d ON d.packet_id = k.id
+	LEFT JOIN campaigns c ON c.id = d.campaign_id WHERE k.id = ?`
 
 // orderOf returns the order of a recorded send, with the stored request.
 func orderOf(a payout.Attempt) *payout.Order {

@@ -134,6 +134,39 @@ func TestBeginSendRefusesWhatCannotBeEncoded(t *testing.T) {
 	wantErr(t, err, ErrNotFound)
 }
 
+// TestPayoutTexts: only an adapter that needs them gets the greeting of the packet and the name of its campaign, whether
+// the payout is sent with its claim or later.
+func TestPayoutTexts(t *testing.T) {
+	t.Parallel()
+	s, _ := newStore(t)
+	p := funded(t, s, 300, 3)
+	plain := funded(t, s, 100, 1)
+	must(t, s.db.Gorm.Exec(`INSERT INTO campaigns (id, app_id, name, salt, zone, opens_minute, starts_on, template, body_hash, status,
+		ended_at, created_at, updated_at) VALUES ('c', 'app', '新年', '', '', 0, '', '', '', 'ended', NOW(3), NOW(3), NOW(3))`).Error)
+	must(t, s.db.Gorm.Exec(`INSERT INTO campaign_days (campaign_id, day, status, packet_id, opens_at, decided_at)
+		VALUES ('c', '2026-02-17', 'made', ?, NOW(3), NOW(3))`, p.ID).Error)
+	needs := limits
+	needs.PayoutTexts = true
+	var got payout.Instruction
+	note := func(in payout.Instruction) ([]byte, error) { got = in; return encode(in) }
+	expect := func(greeting, campaign string, err error) {
+		t.Helper()
+		if err != nil || got.Greeting != greeting || got.Campaign != campaign {
+			t.Errorf("%q of %q, %v; want %q of %q", got.Greeting, got.Campaign, err, greeting, campaign)
+		}
+	}
+	_, err := s.BeginClaim(t.Context(), claimOf(p, 0, "u0"), needs, note)
+	expect(p.Greeting, "新年", err)
+	claim(t, s, p, 1, "u1")
+	_, err = s.BeginSend(t.Context(), payoutID(p, 1), needs, note)
+	expect(p.Greeting, "新年", err)
+	claim(t, s, plain, 0, "u2")
+	_, err = s.BeginSend(t.Context(), payoutID(plain, 0), needs, note)
+	expect(plain.Greeting, "", err)
+	_, err = s.BeginClaim(t.Context(), claimOf(p, 2, "u3"), limits, note)
+	expect("", "", err)
+}
+
 // TestR3_OneOrderAtOnce: many runs begin concurrently; one of them gets the order, the others query.
 func TestR3_OneOrderAtOnce(t *testing.T) {
 	t.Parallel()

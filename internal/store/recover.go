@@ -123,7 +123,7 @@ func (s *Store) RecoverAttempt(ctx context.Context, was payout.Payment, no int, 
 			if err != nil {
 				return err
 			}
-			if a, err = tx.newAttempt(p, charge, no, encode); err != nil {
+			if a, err = tx.newAttempt(p, charge, no, limits, encode); err != nil {
 				return err
 			}
 			if err := payout.RecordRecovered(&p, &a, limits, sentAt.UTC(), tx.now); err != nil {

@@ -53,7 +53,14 @@ const (
 // ErrConfig is wrapped by errors about settings. They name the member, never a secret.
 var ErrConfig = errors.New("wechat configuration")
 
-// ReportInfo is a fact that the transfer scene requires about every payout.
+// The placeholders of the contents of ReportInfos.
+const (
+	greetingPlaceholder = "{greeting}"
+	campaignPlaceholder = "{campaign}"
+)
+
+// ReportInfo is a fact that the transfer scene requires about every payout. In Content {greeting} stands for the
+// greeting of the packet and {campaign} for the name of its campaign.
 type ReportInfo struct {
 	Type    string `json:"info_type"`
 	Content string `json:"info_content"`
@@ -98,7 +105,8 @@ type Config struct {
 	// for the available balance.
 	RefundAccount string `json:"refund_account"`
 	// Description is what the sender reads for a charge and its refunds, Remark what the recipient reads
-	// for a payout. Default "红包". No text of an app's user is sent: the provider could refuse it.
+	// for a payout. Default "红包". No text of an app's user is sent, except for {greeting} in
+	// ReportInfos: the provider could refuse it.
 	Description string `json:"description"`
 	Remark      string `json:"remark"`
 	// NotifyBase is scheme and host (and a path prefix) under which WeChat Pay reaches the API.
@@ -192,6 +200,9 @@ func (c Config) checkScene() error {
 	for _, info := range c.ReportInfos {
 		if !within(info.Type, maxInfoType) || !within(info.Content, maxInfoContent) {
 			return bad("report_infos", "has info_type of 1 to 15 and info_content of 1 to 32 characters")
+		}
+		if strings.ContainsAny(fillContent(info.Content, "", ""), "{}") {
+			return bad("report_infos", "has no other placeholder in info_content than {greeting} and {campaign}")
 		}
 	}
 	if c.RefundAccount != "" && c.RefundAccount != refundAvailable {

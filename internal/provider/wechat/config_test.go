@@ -43,6 +43,14 @@ func TestConfig(t *testing.T) {
 			t.Errorf("%s: %v", member, err)
 		}
 	}
+	for content, good := range map[string]bool{"{greeting}": true, "红包 {campaign}：{greeting}": true, "{name}": false, "{greeting": false,
+		"{ greeting }": false, "红包}": false} {
+		cfg := r.cfg
+		cfg.ReportInfos = []ReportInfo{{"活动名称", content}}
+		if _, err := New(cfg); (err == nil) != good || err != nil && !strings.Contains(err.Error(), " report_infos ") {
+			t.Errorf("%q: %v", content, err)
+		}
+	}
 	var log bytes.Buffer
 	slog.New(slog.NewJSONHandler(&log, nil)).Info("settings", "config", r.cfg)
 	text := log.String() + fmt.Sprintf("%v %+v", r.cfg, r.cfg)

@@ -2,10 +2,12 @@ package wechat
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -224,7 +226,7 @@ func (a *Adapter) transfer(in payout.Instruction) (path, serial string, body any
 		return "", "", nil, errors.New("the recipient's openid is missing")
 	}
 	b := transferBody{AppID: a.cfg.PayoutAppID, OutBillNo: in.OrderNo, Scene: a.cfg.Scene, Amount: in.Amount, Remark: a.cfg.Remark,
-		NotifyURL: a.cfg.notifyURL(), Perception: a.cfg.Perception, ReportInfos: a.cfg.ReportInfos}
+		NotifyURL: a.cfg.notifyURL(), Perception: a.cfg.Perception, ReportInfos: a.reportInfos(in)}
 	if in.RecipientName != "" && in.Amount >= nameMin {
 		ctx, cancel := context.WithTimeout(a.ctx, a.cfg.Timeout) // certificates may have to be downloaded
 		defer cancel()
@@ -244,6 +246,21 @@ func (a *Adapter) transfer(in payout.Instruction) (path, serial string, body any
 		b.Style = &recvStyle{Type: a.cfg.Style}
 	}
 	return pathTransfers, serial, b, nil
+}
+
+// reportInfos returns the facts about a payout. An empty text is replaced by the remark, because no content may be empty.
+func (a *Adapter) reportInfos(in payout.Instruction) []ReportInfo {
+	greeting, campaign := cmp.Or(strings.TrimSpace(in.Greeting), a.cfg.Remark), cmp.Or(strings.TrimSpace(in.Campaign), a.cfg.Remark)
+	out := slices.Clone(a.cfg.ReportInfos)
+	for i, info := range out {
+		out[i].Content = clipRunes(fillContent(info.Content, greeting, campaign), maxInfoContent)
+	}
+	return out
+}
+
+// fillContent puts texts in the place of the placeholders; what looks like a placeholder in a text stays as it is.
+func fillContent(content, greeting, campaign string) string {
+	return strings.NewReplacer(greetingPlaceholder, greeting, campaignPlaceholder, campaign).Replace(content)
 }
 
 // clipBytes shortens a text to a number of bytes, between characters.

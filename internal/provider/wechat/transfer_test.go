@@ -198,3 +198,33 @@ func TestFailReasons(t *testing.T) {
 		}
 	}
 }
+
+// TestReportInfos: the contents that the scene requires have the texts of the packet, clipped to what WeChat Pay takes,
+// and never none. The limits say whether the adapter needs them.
+func TestReportInfos(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil, nil)
+	plain := r.adapter(t, nil)
+	a, o := r.adapter(t, func(c *Config) {
+		c.ReportInfos = []ReportInfo{{"活动名称", "{campaign}"}, {"奖励说明", "祝福：{greeting}{greeting}"}}
+	}), &orders{}
+	if plain.Limits().PayoutTexts || !a.Limits().PayoutTexts {
+		t.Error("the limits do not say whether texts are needed")
+	}
+	long := strings.Repeat("福", 40)
+	for _, c := range []struct{ campaign, greeting, name, note string }{
+		{"新年{greeting}", "恭喜", "新年{greeting}", "祝福：恭喜恭喜"},
+		{long, long, long[:32*3], "祝福：" + long[:29*3]},
+		{"", " ", "红包", "祝福：红包红包"},
+	} {
+		in := paidOut(payer)
+		in.Campaign, in.Greeting = c.campaign, c.greeting
+		order := o.order(t, a, in)
+		for _, want := range []string{`"info_content":"` + c.name + `"`, `"info_content":"` + c.note + `"`} {
+			if !strings.Contains(string(order.Request), want) {
+				t.Errorf("%q, %q: %s lacks %s", c.campaign, c.greeting, order.Request, want)
+			}
+		}
+		wantKind(t, "with texts", a.Send(t.Context(), order), payout.ObsNeedsRecipient, "")
+	}
+}

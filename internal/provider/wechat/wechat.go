@@ -12,6 +12,7 @@ import (
 	"encoding/hex"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/wechatpay-apiv3/wechatpay-go/core/auth"
@@ -118,6 +119,10 @@ func (a *Adapter) Limits() payout.Limits {
 		Authorizations: true,
 		SendsPerSecond: map[payout.Op]int{payout.OpCharge: prepaysPerSecond, payout.OpTransfer: transfersPerSecond,
 			payout.OpRefund: refundsPerSecond}}
+	for _, info := range a.cfg.ReportInfos {
+		l.PayoutTexts = l.PayoutTexts || strings.Contains(info.Content, greetingPlaceholder) ||
+			strings.Contains(info.Content, campaignPlaceholder)
+	}
 	if a.cfg.Style == "RED_PACKET" {
 		l.MaxPayout = min(cmp.Or(l.MaxPayout, redPacketMax), redPacketMax)
 	}
