@@ -15,7 +15,8 @@ import (
 	"hongbao/internal/provider/wechat/simulator"
 )
 
-// serveWechat starts a simulator, of a merchant with the given id if there is one. It returns its URL, the members of an entry for it, and a function that writes a file.
+// serveWechat starts a simulator, of a merchant with the given id if there is one. It returns its URL, the members of an
+// entry for it, and a function that writes a file.
 func serveWechat(t *testing.T, mchid ...string) (url string, own map[string]any, file func(name, text string) string) {
 	t.Helper()
 	m, err := simulator.NewMerchant()
