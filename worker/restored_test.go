@@ -310,7 +310,7 @@ func (r *rig) deleted(t *testing.T, id string) {
 	hands["delete"](t, r, id)
 	wait.Until(t, "run deleted", func() bool {
 		_, err := r.temporal.DescribeWorkflowExecution(t.Context(), id, "")
-		return over(err)
+		return err != nil && unlessOver(err) == nil
 	})
 }
 

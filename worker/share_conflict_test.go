@@ -33,9 +33,7 @@ func lostGrab(t *testing.T, r *rig, user string) conflictCase {
 	if _, err := r.store.RecordClaim(t.Context(), lost); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.starter.StartPayout(t.Context(), lost, "demo"); err != nil {
-		t.Fatal(err)
-	}
+	answered(t, func() error { _, err := r.starter.StartPayout(t.Context(), lost, "demo"); return err })
 	c.claim = r.grab(t, c.p.ID, user).Claim
 	if c.claim.ShareIndex != 0 || c.claim.Amount != 1 {
 		t.Fatalf("%s was promised %+v", user, c.claim)
@@ -192,9 +190,7 @@ func TestR10_ShareConflicts(t *testing.T) {
 		r.recall(t, c.p.ID)
 		r.awaitStatus(t, c.p.ID, packet.StatusClosed)
 		c.claim = packet.Claim{PacketID: c.p.ID, UserID: "too late", ShareIndex: 1, Amount: 1, ClaimedAt: time.Now().UTC()}
-		if _, err := r.starter.StartPayout(t.Context(), c.claim, "demo"); err != nil {
-			t.Fatal(err)
-		}
+		answered(t, func() error { _, err := r.starter.StartPayout(t.Context(), c.claim, "demo"); return err })
 		c.failed(t, payout.FailureShareConflict)
 		c.twoPersons(t, c.id, payout.DecisionRequest{Kind: payout.DecisionMarkPaid, Evidence: "slip"})
 		c.await(t, payout.StatusPaidOutside)

@@ -55,9 +55,7 @@ func TestR11_ShareConflictHidesNoClaim(t *testing.T) {
 	twice := r.grab(t, p.ID, "twice").Claim
 	early := conflict
 	early.UserID = twice.UserID
-	if _, err := r.starter.StartPayout(ctx, early, "demo"); err != nil {
-		t.Fatal(err)
-	}
+	answered(t, func() error { _, err := r.starter.StartPayout(ctx, early, "demo"); return err })
 	_, r.stop = r.startWorker(t)
 	r.awaitPayout(t, twice, payout.StatusPaid)
 	if n := len(must(r.store.ShareConflictUsers(ctx, p.ID))(t)); n != 2 {

@@ -43,29 +43,42 @@ func (r *rig) watchFast(t testing.TB) {
 // hands are the actions of an operator on a run in the Temporal UI.
 var hands = map[string]func(t testing.TB, r *rig, id string){
 	"terminate": func(t testing.TB, r *rig, id string) {
-		if err := r.temporal.TerminateWorkflow(t.Context(), id, "", "by hand"); err != nil && !over(err) {
-			t.Fatal(err)
-		}
+		answered(t, func() error { return unlessOver(r.temporal.TerminateWorkflow(t.Context(), id, "", "by hand")) })
 	},
 	"cancel": func(t testing.TB, r *rig, id string) {
-		if err := r.temporal.CancelWorkflow(t.Context(), id, ""); err != nil && !over(err) {
-			t.Fatal(err)
-		}
+		answered(t, func() error { return unlessOver(r.temporal.CancelWorkflow(t.Context(), id, "")) })
 	},
 	"delete": func(t testing.TB, r *rig, id string) {
-		_, err := r.temporal.WorkflowService().DeleteWorkflowExecution(t.Context(), &workflowservice.DeleteWorkflowExecutionRequest{
-			Namespace: r.namespace, WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: id}})
-		if err != nil && !over(err) {
-			t.Fatal(err)
-		}
+		answered(t, func() error {
+			_, err := r.temporal.WorkflowService().DeleteWorkflowExecution(t.Context(), &workflowservice.DeleteWorkflowExecutionRequest{
+				Namespace: r.namespace, WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: id}})
+			return unlessOver(err)
+		})
 	},
 	"reset": func(t testing.TB, r *rig, id string) { r.reset(t, id) },
 }
 
-// over: the run had ended before the action.
-func over(err error) bool {
+// unlessOver is the error of an action on a run, and nil if the run had ended before.
+func unlessOver(err error) error {
 	var gone *serviceerror.NotFound
-	return errors.As(err, &gone)
+	if errors.As(err, &gone) {
+		return nil
+	}
+	return err
+}
+
+// answered repeats a call of Temporal, which a client gives up after 10 s, while a busy machine lets none be answered in
+// time.
+func answered(t testing.TB, call func() error) {
+	t.Helper()
+	wait.Until(t, "Temporal answers", func() bool {
+		err := call()
+		var late *serviceerror.DeadlineExceeded
+		if err != nil && !errors.Is(err, context.DeadlineExceeded) && !errors.As(err, &late) {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
 }
 
 // reset resets the latest run of a workflow id to its first task and waits until that is done.
@@ -148,13 +161,11 @@ func TestR3_PayoutRunEndedByHand(t *testing.T) {
 // should start.
 func (r *rig) occupied(t testing.TB, id string) {
 	t.Helper()
-	run, err := r.temporal.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: id, TaskQueue: "nobody"}, "nothing")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := r.temporal.TerminateWorkflow(t.Context(), id, run.GetRunID(), "by hand"); err != nil {
-		t.Fatal(err)
-	}
+	answered(t, func() error {
+		_, err := r.temporal.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: id, TaskQueue: "nobody"}, "nothing")
+		return err
+	})
+	hands["terminate"](t, r, id)
 }
 
 // TestR11_LostHandOffs: a winner, and a staged packet, without a row because the run ended before
@@ -203,15 +214,14 @@ func TestPaymentQueriedByWatch(t *testing.T) {
 	r.awaitPayout(t, c, payout.StatusAwaitingRecipient)
 	id := workflows.PayoutID(c.PacketID, c.UserID)
 	hands["terminate"](t, r, id)
-	if _, err := r.temporal.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: id, TaskQueue: "nobody"}, "nothing"); err != nil {
-		t.Fatal(err)
-	}
+	answered(t, func() error {
+		_, err := r.temporal.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: id, TaskQueue: "nobody"}, "nothing")
+		return err
+	})
 	r.watchFast(t)
 	r.call(t, http.MethodPost, "/_confirm/"+payout.OrderNo(payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex), 1), nil, nil)
 	r.awaitPayout(t, c, payout.StatusPaid)
-	if err := r.temporal.TerminateWorkflow(t.Context(), id, "", "end of the test"); err != nil {
-		t.Fatal(err)
-	}
+	hands["terminate"](t, r, id)
 	if n := r.moved(t, c.PacketID, "transfer"); n != 1 {
 		t.Errorf("%d transfers", n)
 	}
