@@ -56,7 +56,7 @@ GOTEST := go test -parallel 4
 # A deadline tells a defect from a slow machine only if it is generous.
 test: export TEST_PATIENCE ?= 5
 
-# worker alone uses both processors: beside a browser its servers answer too late for the deadlines of the product. Of the
+# worker alone uses both processors: next to a browser its servers answer too late for the deadlines of the product. Of the
 # others two are tested at a time, and these begin.
 LONG := ./console/browser ./test/e2e ./cmd/hongbao
 

@@ -86,7 +86,7 @@ type BulkReleaseItem struct {
 	Name     string   `json:"name" doc:"The packet or payment that is held."`
 	Releases Releases `json:"releases" doc:"What moves when it is released."`
 	Result   string   `json:"result" enum:"would_release,released,waiting,skipped" doc:"would_release: in a dry run. released: the hold is released. waiting: a second person has to release it too, or would have to in a dry run. skipped: not possible."`
-	Code     *string  `json:"code" doc:"Of skipped: decision_changed (the first person was shown something else and has to ask again), forbidden (your key and the key of the first person do not count as two persons) or recovery_required; otherwise null."`
+	Code     *string  `json:"code" doc:"Of skipped: decision_changed (the first person was shown something else and has to request it again), forbidden (your key and the key of the first person do not count as two persons) or recovery_required; otherwise null."`
 	AskedBy  *string  `json:"asked_by" doc:"The person who asked for the release; null without one."`
 }
 

@@ -168,7 +168,7 @@ func (s *API) holdRoutes() []*rest.Route {
 			ID: "releaseHold", Path: wire.PathHolds + "/{id}/release", Roles: rest.Holders, Tag: tag, Summary: "Release a hold",
 			About: "A hold of a packet or payment whose release lets money go, and that of a recovery on the balances of apps, need two " +
 				"persons of finance: the first request is answered 202 and releases nothing, the same request by another person within 24 " +
-				"hours releases it. 409 decision_changed: the first person was shown another amount or effect and has to ask again. " +
+				"hours releases it. 409 decision_changed: the first person was shown another amount or effect and has to request it again. " +
 				"Several holds may be active on one name; the others stay. A released hold stays as it is.",
 			Answers:  append(rest.OK("The hold is released."), rest.Accepted("A second person has to release it too.")...),
 			Problems: []wire.Code{wire.CodeDecisionChanged, wire.CodeRecoveryRequired},

@@ -60,7 +60,7 @@ func CompareLine(provider string, l payout.StatementLine, before []payout.Statem
 		return v
 	}
 	if l.Op == payout.OpReturn && ours.Attempt.Op == payout.OpCharge && ours.Returned == 0 {
-		// A query that reports it books the return. One that does not leaves the loss to staff.
+		// A query that reports it records the return. After one that does not, staff decide about the loss.
 		add(payout.BreakOpDiffers, "%d fen of the charge of %d fen went back to its sender at %s, by no refund of ours; line %s",
 			l.Amount, ours.Payment.Amount, l.At.UTC().Format(time.RFC3339), l.Ref)
 		return v

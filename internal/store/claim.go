@@ -288,3 +288,16 @@ func (s *Store) CountClaims(ctx context.Context, packetID string) (shares, confl
 		"FROM claims WHERE packet_id = ? AND kind IN ('share', 'conflict')", packetID).Scan(&counted).Error
 	return counted.Shares, counted.Conflicts, mysql.Classify(err)
 }
+
+// addTexts adds the greeting of a packet and the name of its campaign to the instruction of a payout, if the limits say
+// that requests hold them.
+func (tx tx) addTexts(to *payout.Instruction, packetID string, limits payout.Limits) error {
+	if !limits.PayoutTexts || to.Op != payout.OpTransfer {
+		return nil
+	}
+	var texts struct{ Greeting, Campaign string }
+	err := tx.Raw(`SELECT k.greeting, COALESCE(c.name, '') AS campaign FROM packets k LEFT JOIN campaign_days d ON d.packet_id = k.id
+		LEFT JOIN campaigns c ON c.id = d.campaign_id WHERE k.id = ?`, packetID).Scan(&texts).Error
+	to.Greeting, to.Campaign = texts.Greeting, texts.Campaign
+	return err
+}

@@ -89,7 +89,7 @@ func TestOneIssuer(t *testing.T) {
 	wantErr(t, release("finance2"), payout.ErrOneIssuer)
 	_, err := s.PreviewRelease(ctx, storetest.StaffWrite(t, s, "finance2"), id)
 	wantErr(t, err, payout.ErrOneIssuer)
-	must(t, release("finance")) // asks again
+	must(t, release("finance")) // requests it again
 	c.Pass(access.OneIssuerLife)
 	must(t, release("finance")) // the first wish has expired
 	must(t, release("finance2"))

@@ -282,12 +282,8 @@ func (tx tx) newAttempt(p payout.Payment, charge mysql.PaymentRow, no int, limit
 		}
 		ins.Method, ins.SealedPayer, ins.PayUntil = of.ChargeMethod, of.SealedPayer, p.PayUntil
 	}
-	if limits.PayoutTexts && ins.Op == payout.OpTransfer {
-		var of struct{ Greeting, Campaign string }
-		if err := tx.Raw(selectTexts, p.PacketID).Scan(&of).Error; err != nil {
-			return payout.Attempt{}, err
-		}
-		ins.Greeting, ins.Campaign = of.Greeting, of.Campaign
+	if err := tx.addTexts(&ins, p.PacketID, limits); err != nil {
+		return payout.Attempt{}, err
 	}
 	request, err := encode(ins)
 	if err != nil {
@@ -295,10 +291,6 @@ func (tx tx) newAttempt(p payout.Payment, charge mysql.PaymentRow, no int, limit
 	}
 	return payout.NewAttempt(p, no, request), nil
 }
-
-// selectTexts selects the texts of a packet for its payouts.
-const selectTexts = `SELECT k.greeting, COALESCE(c.name, '') AS campaign FROM packets k LEFT JOIN campaign_days d ON d.packet_id = k.id
-	LEFT JOIN campaigns c ON c.id = d.campaign_id WHERE k.id = ?`
 
 // orderOf returns the order of a recorded send, with the stored request.
 func orderOf(a payout.Attempt) *payout.Order {

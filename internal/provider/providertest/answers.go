@@ -208,7 +208,7 @@ func caseRefusedConnection(p *probe) {
 		payout.ObsNoAnswer)
 }
 
-// caseDropped: the request left. ObsNotSent would allow a new order number while the first send lands.
+// caseDropped: the request was sent. ObsNotSent would allow a new order number while the first send lands.
 func caseDropped(p *probe) {
 	b := p.proxy()
 	account, _ := p.arrange(Succeeds)

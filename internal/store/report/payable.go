@@ -27,7 +27,7 @@ const selectOwed = `SELECT provider, LEAST(SUM(amount), ?) AS fen FROM payments 
 	WHERE kind IN ('p', 'h') AND status IN ? GROUP BY provider`
 
 // Payable returns what each provider may still have to pay out, by name: claimed and not paid, and unclaimed in open
-// packets. Providers without any are left out. Errors: ErrUnavailable.
+// packets. Providers without any are omitted. Errors: ErrUnavailable.
 func (s *Source) Payable(ctx context.Context) (map[string]money.Fen, error) {
 	out, err := s.payable(ctx, payableShares)
 	return out, mysql.Classify(err)
