@@ -149,6 +149,12 @@ func (t *ProviderTotals) Add(op Op, amount money.Fen) {
 // the same time.
 const RefundLateAfter = 5 * time.Minute
 
+// Waiting identifies a list of payments that are not final: they wait for a step or for staff.
+type Waiting struct {
+	Kind   Kind
+	Status Status
+}
+
 // OpenPayment is an open payment and the time of its next step.
 type OpenPayment struct {
 	Payment

@@ -82,29 +82,12 @@ func UnfinishedPackets(s UnfinishedStore, status packet.Status, limit int) List[
 
 // WaitingStore lists waiting payments.
 type WaitingStore interface {
+	WaitingLists(ctx context.Context) ([]payout.Waiting, error)
 	WaitingPayments(ctx context.Context, kind payout.Kind, status payout.Status, after packet.Cursor, limit int) ([]payout.OpenPayment, error)
 }
 
-// Waiting identifies a list of payments that wait for a step or for staff.
-type Waiting struct {
-	Kind   payout.Kind
-	Status payout.Status
-}
-
-// WaitingLists returns the lists of all kinds.
-func WaitingLists() (lists []Waiting) {
-	for _, kind := range []payout.Kind{payout.KindCharge, payout.KindPayout, payout.KindRefund, payout.KindHonour} {
-		for _, status := range payout.Statuses {
-			if status.Open() || status == payout.StatusFailed || status == payout.StatusReturned {
-				lists = append(lists, Waiting{kind, status})
-			}
-		}
-	}
-	return lists
-}
-
 // WaitingPayments lists the payments of a kind and status, the oldest first.
-func WaitingPayments(s WaitingStore, of Waiting, limit int) List[payout.OpenPayment] {
+func WaitingPayments(s WaitingStore, of payout.Waiting, limit int) List[payout.OpenPayment] {
 	return List[payout.OpenPayment]{Limit: limit,
 		Read: func(ctx context.Context, after packet.Cursor, limit int) ([]payout.OpenPayment, error) {
 			return s.WaitingPayments(ctx, of.Kind, of.Status, after, limit)

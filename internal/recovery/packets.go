@@ -47,7 +47,11 @@ func (r *Recovery) addUnfinished(ctx context.Context, found map[string]bool) err
 }
 
 func (r *Recovery) addWaiting(ctx context.Context, found map[string]bool) error {
-	for _, of := range reconcile.WaitingLists() {
+	lists, err := r.Store.WaitingLists(ctx)
+	if err != nil {
+		return err
+	}
+	for _, of := range lists {
 		if of.Kind == payout.KindCharge && !of.Status.Open() {
 			continue // a declined charge is final
 		}

@@ -60,7 +60,7 @@ type Payments interface {
 		encode func(payout.Instruction) ([]byte, error)) (put bool, err error)
 	RecoverCancel(ctx context.Context, id string) (refund string, err error)
 	Settle(ctx context.Context, o payout.Observation, asked string) (payout.State, error)
-	WaitingPayments(ctx context.Context, kind payout.Kind, status payout.Status, after packet.Cursor, limit int) ([]payout.OpenPayment, error)
+	reconcile.WaitingStore
 	PaymentRow(ctx context.Context, id string) (payout.Payment, error)
 }
 

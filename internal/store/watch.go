@@ -17,6 +17,21 @@ type waitingRow struct {
 	NextAction *string
 }
 
+// WaitingLists returns the kinds and statuses of which there is a payment that is not final, charges first. Its cost
+// does not grow with the payments. Errors: ErrUnavailable.
+func (s *Store) WaitingLists(ctx context.Context) (lists []payout.Waiting, err error) {
+	var rows []struct{ Kind, Status string }
+	err = s.read(ctx).Raw("SELECT DISTINCT kind, status FROM payments FORCE INDEX (payments_status)").Scan(&rows).Error
+	for _, kind := range []payout.Kind{payout.KindCharge, payout.KindPayout, payout.KindRefund, payout.KindHonour} {
+		for _, r := range rows {
+			if of := (payout.Waiting{Kind: kind, Status: payout.Status(r.Status)}); r.Kind == string(kind) && !of.Status.Final() {
+				lists = append(lists, of)
+			}
+		}
+	}
+	return lists, mysql.Classify(err)
+}
+
 // WaitingPayments lists payments of one kind in one status, oldest first, after a place (creation
 // time and id). Errors: ErrUnavailable.
 func (s *Store) WaitingPayments(ctx context.Context, kind payout.Kind, status payout.Status, after packet.Cursor,

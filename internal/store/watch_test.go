@@ -46,6 +46,13 @@ func TestWaitingPayments(t *testing.T) {
 	if got := overdue(); !slices.Equal(got, []string{fresh, second, sending}) {
 		t.Errorf("overdue %v, want %v", got, []string{fresh, second, sending})
 	}
+	lists, err := s.WaitingLists(ctx)
+	must(t, err)
+	want := []payout.Waiting{{Kind: payout.KindPayout, Status: payout.StatusFailed}, {Kind: payout.KindPayout, Status: payout.StatusPending},
+		{Kind: payout.KindPayout, Status: payout.StatusSending}}
+	if !slices.Equal(lists, want) {
+		t.Errorf("waiting lists %v, want %v", lists, want)
+	}
 	page, err := s.WaitingPayments(ctx, payout.KindPayout, payout.StatusSending, packet.Cursor{}, 10)
 	must(t, err)
 	if len(page) != 1 || page[0].OrderNo != o.OrderNo || page[0].Next != payout.ActionQuery {

@@ -498,6 +498,18 @@ func (b restoredDatabase) UnsettledPayments(context.Context, string) (out []payo
 	return out, nil
 }
 
+func (b restoredDatabase) WaitingLists(context.Context) (lists []payout.Waiting, err error) {
+	b.world.look(func() {
+		for _, id := range b.ids {
+			r := b.rows[id]
+			if of := (payout.Waiting{Kind: r.Kind, Status: r.Status}); !r.Status.Final() && !slices.Contains(lists, of) {
+				lists = append(lists, of)
+			}
+		}
+	})
+	return lists, nil
+}
+
 func (b restoredDatabase) WaitingPayments(_ context.Context, kind payout.Kind, status payout.Status, after packet.Cursor,
 	_ int) (out []payout.OpenPayment, err error) {
 	b.world.look(func() {

@@ -23,16 +23,20 @@ const paymentPage = 500
 // belong to their packets' runs, which are only woken. A failing list does not delay the others.
 // Payments that wait for staff have no step; of those only times from a clock ahead are repaired.
 func (w *Watch) watchPayments(ctx context.Context) error {
+	lists, err := w.cfg.Store.WaitingLists(ctx)
+	if err != nil {
+		return err
+	}
 	var faults []error
 	w.asksUntil = time.Now().Add(w.cfg.Pace.Pages)
-	for _, of := range reconcile.WaitingLists() {
+	for _, of := range lists {
 		faults = append(faults, w.pages(func() (bool, error) { return w.paymentPage(ctx, of) }))
 	}
 	return errors.Join(faults...)
 }
 
 // paymentPage checks the next page and reports whether there is another.
-func (w *Watch) paymentPage(ctx context.Context, of reconcile.Waiting) (more bool, err error) {
+func (w *Watch) paymentPage(ctx context.Context, of payout.Waiting) (more bool, err error) {
 	now, err := w.cfg.Store.Clock(ctx)
 	if err != nil {
 		return false, err

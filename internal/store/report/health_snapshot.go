@@ -85,7 +85,7 @@ func (r *HealthReader) payments(ctx context.Context, v *observe.HealthSnapshot) 
 	}
 	for _, kind := range []payout.Kind{payout.KindCharge, payout.KindPayout, payout.KindRefund, payout.KindHonour} {
 		for _, status := range payout.Statuses {
-			if status.Open() || status == payout.StatusFailed || status == payout.StatusReturned {
+			if !status.Final() {
 				v.Payments = append(v.Payments, observe.PaymentBacklog{Kind: paymentKinds[kind], Status: string(status),
 					Backlog: found[[2]string{string(kind), string(status)}]})
 			}

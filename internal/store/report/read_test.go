@@ -255,6 +255,7 @@ func TestStatementsUseAnIndex(t *testing.T) {
 	c.Pass(time.Hour)
 	due(t, s, 10)
 	for name, read := range map[string]func() error{
+		"waiting lists": func() error { _, err := s.WaitingLists(ctx); return err },
 		"waiting": func() error {
 			_, err := s.WaitingPayments(ctx, payout.KindPayout, payout.StatusPending, packet.Cursor{}, 10)
 			return err
