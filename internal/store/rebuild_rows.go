@@ -120,23 +120,26 @@ func (s *Store) conflictClaims(ctx context.Context, ids []string) (map[string][]
 // is its place in the packet, from 0 without gaps. Errors: ErrUnavailable.
 func (s *Store) Shares(ctx context.Context, ids []string, from, to int) (map[string][]packet.Share, error) {
 	var rows []struct {
-		Packet string
-		Place  int
-		Size   int64
-		Claim  mysql.ClaimRow `gorm:"embedded"`
+		PacketID                       string
+		ShareIndex                     int
+		Amount                         int64
+		UserID                         *string // of the claim; nil: none
+		ClaimedAt                      *time.Time
+		Nickname, AvatarURL, Recipient *string
 	}
-	err := s.read(ctx).Raw(`SELECT s.packet_id AS packet, s.share_index AS place, s.amount AS size, c.* FROM shares s
-		LEFT JOIN claims c ON c.packet_id = s.packet_id AND c.kind = 'share' AND c.user_id = s.user_id
+	err := s.read(ctx).Raw(`SELECT s.packet_id, s.share_index, s.amount, c.user_id, c.claimed_at, c.nickname, c.avatar_url, c.recipient
+		FROM shares s LEFT JOIN claims c ON c.packet_id = s.packet_id AND c.kind = 'share' AND c.user_id = s.user_id
 		WHERE s.packet_id IN ? AND s.share_index >= ? AND s.share_index < ? ORDER BY s.packet_id, s.share_index`, ids, from, to).
 		Scan(&rows).Error
 	out := map[string][]packet.Share{}
 	for _, r := range rows {
-		share := packet.Share{Index: r.Place, Amount: money.Fen(r.Size)}
-		if r.Claim.PacketID != "" {
-			claim := r.Claim.Claim()
-			share.Claim = &claim
+		share := packet.Share{Index: r.ShareIndex, Amount: money.Fen(r.Amount)}
+		if r.UserID != nil {
+			share.Claim = &packet.Claim{PacketID: r.PacketID, UserID: *r.UserID, ShareIndex: r.ShareIndex, Amount: share.Amount,
+				ClaimedAt: mysql.OrZero(r.ClaimedAt),
+				Profile:   packet.Profile{Nickname: r.Nickname, AvatarURL: r.AvatarURL, Recipient: mysql.OrEmpty(r.Recipient)}}
 		}
-		out[r.Packet] = append(out[r.Packet], share)
+		out[r.PacketID] = append(out[r.PacketID], share)
 	}
 	return out, mysql.Classify(err)
 }

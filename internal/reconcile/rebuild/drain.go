@@ -232,7 +232,11 @@ func (r *Rebuilder) awaitRuns(ctx context.Context, b *fence.Rebuild, waited map[
 		}
 		r.logWaiting(ctx, &loggedAt, "Rebuild waits until every run is recorded in MySQL.",
 			slog.Int("lane", b.Lane), slog.Int("runs", len(runs)), slog.Duration("quiet", time.Since(quiet)), slog.Int("underway", underway))
-		if !pause.For(ctx, r.cfg.Pace.Settle/8) {
+		wait := r.cfg.Pace.Settle / 8
+		if time.Since(looked) > wait { // a long list: the next one begins when it may be the last
+			wait = max(wait, r.cfg.Pace.Settle-time.Since(quiet))
+		}
+		if !pause.For(ctx, wait) {
 			return ctx.Err()
 		}
 	}
