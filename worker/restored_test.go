@@ -50,7 +50,7 @@ func (unseen) View(context.Context, string) (packet.PoolView, error) {
 	return packet.PoolView{}, packet.ErrNotFound
 }
 
-func (unwatched) WaitingLists(context.Context) ([]payout.Waiting, error) { return nil, nil }
+func (unwatched) WaitingLists(context.Context) ([]payout.WaitingList, error) { return nil, nil }
 
 func (unwatched) UnfinishedPackets(context.Context, packet.Status, packet.Cursor, int) ([]packet.UnfinishedPacket, error) {
 	return nil, nil

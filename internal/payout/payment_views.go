@@ -149,8 +149,8 @@ func (t *ProviderTotals) Add(op Op, amount money.Fen) {
 // the same time.
 const RefundLateAfter = 5 * time.Minute
 
-// Waiting identifies a list of payments that are not final: they wait for a step or for staff.
-type Waiting struct {
+// WaitingList identifies a list of payments that are not final: they wait for a step or for staff.
+type WaitingList struct {
 	Kind   Kind
 	Status Status
 }

@@ -82,12 +82,12 @@ func UnfinishedPackets(s UnfinishedStore, status packet.Status, limit int) List[
 
 // WaitingStore lists waiting payments.
 type WaitingStore interface {
-	WaitingLists(ctx context.Context) ([]payout.Waiting, error)
+	WaitingLists(ctx context.Context) ([]payout.WaitingList, error)
 	WaitingPayments(ctx context.Context, kind payout.Kind, status payout.Status, after packet.Cursor, limit int) ([]payout.OpenPayment, error)
 }
 
 // WaitingPayments lists the payments of a kind and status, the oldest first.
-func WaitingPayments(s WaitingStore, of payout.Waiting, limit int) List[payout.OpenPayment] {
+func WaitingPayments(s WaitingStore, of payout.WaitingList, limit int) List[payout.OpenPayment] {
 	return List[payout.OpenPayment]{Limit: limit,
 		Read: func(ctx context.Context, after packet.Cursor, limit int) ([]payout.OpenPayment, error) {
 			return s.WaitingPayments(ctx, of.Kind, of.Status, after, limit)

@@ -17,16 +17,14 @@ type waitingRow struct {
 	NextAction *string
 }
 
-// WaitingLists returns the kinds and statuses of which there is a payment that is not final, charges first. Its cost
-// does not grow with the payments. Errors: ErrUnavailable.
-func (s *Store) WaitingLists(ctx context.Context) (lists []payout.Waiting, err error) {
+// WaitingLists returns the kinds and statuses that have a payment which is not final. It reads one index entry of each:
+// the cost does not grow with the payments. Errors: ErrUnavailable.
+func (s *Store) WaitingLists(ctx context.Context) (lists []payout.WaitingList, err error) {
 	var rows []struct{ Kind, Status string }
 	err = s.read(ctx).Raw("SELECT DISTINCT kind, status FROM payments FORCE INDEX (payments_status)").Scan(&rows).Error
-	for _, kind := range []payout.Kind{payout.KindCharge, payout.KindPayout, payout.KindRefund, payout.KindHonour} {
-		for _, r := range rows {
-			if of := (payout.Waiting{Kind: kind, Status: payout.Status(r.Status)}); r.Kind == string(kind) && !of.Status.Final() {
-				lists = append(lists, of)
-			}
+	for _, r := range rows {
+		if of := (payout.WaitingList{Kind: payout.Kind(r.Kind[0]), Status: payout.Status(r.Status)}); !of.Status.Final() {
+			lists = append(lists, of)
 		}
 	}
 	return lists, mysql.Classify(err)

@@ -48,8 +48,10 @@ func TestWaitingPayments(t *testing.T) {
 	}
 	lists, err := s.WaitingLists(ctx)
 	must(t, err)
-	want := []payout.Waiting{{Kind: payout.KindPayout, Status: payout.StatusFailed}, {Kind: payout.KindPayout, Status: payout.StatusPending},
-		{Kind: payout.KindPayout, Status: payout.StatusSending}}
+	var want []payout.WaitingList
+	for _, status := range []payout.Status{payout.StatusFailed, payout.StatusPending, payout.StatusSending} {
+		want = append(want, payout.WaitingList{Kind: payout.KindPayout, Status: status})
+	}
 	if !slices.Equal(lists, want) {
 		t.Errorf("waiting lists %v, want %v", lists, want)
 	}

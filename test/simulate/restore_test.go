@@ -498,11 +498,11 @@ func (b restoredDatabase) UnsettledPayments(context.Context, string) (out []payo
 	return out, nil
 }
 
-func (b restoredDatabase) WaitingLists(context.Context) (lists []payout.Waiting, err error) {
+func (b restoredDatabase) WaitingLists(context.Context) (lists []payout.WaitingList, err error) {
 	b.world.look(func() {
 		for _, id := range b.ids {
 			r := b.rows[id]
-			if of := (payout.Waiting{Kind: r.Kind, Status: r.Status}); !r.Status.Final() && !slices.Contains(lists, of) {
+			if of := (payout.WaitingList{Kind: r.Kind, Status: r.Status}); !r.Status.Final() && !slices.Contains(lists, of) {
 				lists = append(lists, of)
 			}
 		}

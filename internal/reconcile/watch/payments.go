@@ -36,7 +36,7 @@ func (w *Watch) watchPayments(ctx context.Context) error {
 }
 
 // paymentPage checks the next page and reports whether there is another.
-func (w *Watch) paymentPage(ctx context.Context, of payout.Waiting) (more bool, err error) {
+func (w *Watch) paymentPage(ctx context.Context, of payout.WaitingList) (more bool, err error) {
 	now, err := w.cfg.Store.Clock(ctx)
 	if err != nil {
 		return false, err

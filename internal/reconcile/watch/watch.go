@@ -132,7 +132,7 @@ type Watch struct {
 	cfg      Config
 	lanes    []laneWatch
 	packets  map[packet.Status]packet.Cursor
-	payments map[payout.Waiting]packet.Cursor
+	payments map[payout.WaitingList]packet.Cursor
 	// asksUntil is until when this round queries the provider itself.
 	asksUntil  time.Time
 	retryState *retryState
@@ -146,7 +146,7 @@ func New(cfg Config) *Watch {
 		cfg.Pace = DefaultIntervals
 	}
 	w := &Watch{cfg: cfg, lanes: make([]laneWatch, cfg.Lanes), packets: map[packet.Status]packet.Cursor{},
-		payments:   map[payout.Waiting]packet.Cursor{},
+		payments:   map[payout.WaitingList]packet.Cursor{},
 		retryState: newRetryState(), ended: newEndedRuns(time.Now())}
 	for lane := range w.lanes {
 		w.lanes[lane] = laneWatch{watch: w, lane: lane, agreed: newAgreedPackets()}
