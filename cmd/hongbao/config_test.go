@@ -67,20 +67,21 @@ func TestReadConfig(t *testing.T) {
 		for _, step := range []struct {
 			variable string
 			args     []string
-			want     int64
+			want     int
 		}{
-			{"", nil, 64},
-			{"7", nil, 7},
+			{"", nil, 8},
+			{"", []string{"--redis-mode=cluster"}, 64},
+			{"7", []string{"--redis-mode=cluster"}, 7},
 			{"7", []string{"--lanes", "9"}, 9},
-			{"7", []string{"--lanes=64"}, 64}, // the default, but said aloud
+			{"7", []string{"--lanes=8"}, 8}, // the default, but said aloud
 		} {
 			env["HONGBAO_LANES"] = step.variable
 			c, err := read(t, cmdAPI, env, step.args...)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := c.number("lanes"); got != step.want {
-				t.Errorf("variable %q, flags %q: %d lanes, want %d", step.variable, step.args, got, step.want)
+			if got, err := redisConfig(c); err != nil || got.Lanes != step.want {
+				t.Errorf("variable %q, flags %q: %d lanes, %v, want %d", step.variable, step.args, got.Lanes, err, step.want)
 			}
 		}
 	})

@@ -255,7 +255,7 @@ func (w *doctorRig) testRedis() {
 		"HONGBAO_REDIS_ADDR", volatile.Addr)
 	w.expect(exitOK, "redis durability", verdictWarning, "allowed by configuration", "before you use real money", "HONGBAO_REDIS_ADDR",
 		volatile.Addr, "HONGBAO_ALLOW_VOLATILE_REDIS", "1")
-	w.expect(exitFailed, "redis lanes", verdictWrong, "HONGBAO_LANES is 32, but Redis was used with 64", "fixed per installation",
+	w.expect(exitFailed, "redis lanes", verdictWrong, "HONGBAO_LANES is 32, but Redis was used with 8", "fixed per installation",
 		"HONGBAO_LANES", "32")
 	w.expect(exitFailed, "redis replicas", verdictWrong, "", "HONGBAO_REDIS_REPLICAS", "HONGBAO_REDIS_REPLICAS", "1")
 	w.expect(exitFailed, "redis", verdictWrong, "does not answer", "HONGBAO_REDIS_ADDR", "HONGBAO_REDIS_ADDR", "127.0.0.1:1")

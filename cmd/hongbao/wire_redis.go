@@ -15,11 +15,14 @@ import (
 // is a *usageError about the file of authorities.
 func redisConfig(c config) (pool.Config, error) {
 	cfg := pool.Config{
-		Addr: c.text("redis-addr"), Mode: pool.Mode(c.text("redis-mode")), Master: c.text("redis-master"), Lanes: int(c.number("lanes")),
+		Addr: c.text("redis-addr"), Mode: pool.Mode(c.text("redis-mode")), Master: c.text("redis-master"),
 		Access: pool.Access{
 			Username: c.text("redis-username"), Password: c.secret("redis-password").Reveal(),
 			SentinelPassword: c.secret("redis-sentinel-password").Reveal(), TLS: c.boolean("redis-tls"),
 		},
+	}
+	if cfg.Lanes = cfg.Mode.DefaultLanes(); c.text("lanes") != "" {
+		cfg.Lanes = int(c.number("lanes"))
 	}
 	if _, has := c.values["redis-replicas"]; has {
 		cfg.Replicas = int(c.number("redis-replicas"))

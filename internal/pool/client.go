@@ -20,7 +20,7 @@ const slotsReload = 2 * time.Second
 // newClient returns the client for all calls except blocking reads.
 func newClient(cfg Config) redis.UniversalClient {
 	opt := options(cfg)
-	opt.PoolSize = cfg.Lanes + 16 // for each master: every lane can send while other calls run
+	opt.PoolSize = max(cfg.Lanes, DefaultClusterLanes) + 16 // for each master: every lane can send while other calls run
 	opt.MinIdleConns = 4
 	if cfg.Mode == ModeCluster {
 		return newClusterClient(opt, retries, cfg)

@@ -62,13 +62,13 @@ func TestLanesAreSpreadOverMasters(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n := len(streams); n < DefaultLanes/3-1 || n > DefaultLanes/3+1 {
-			t.Errorf("%d lanes at %s, want a third of %d", n, addr, DefaultLanes)
+		if n := len(streams); n < DefaultClusterLanes/3-1 || n > DefaultClusterLanes/3+1 {
+			t.Errorf("%d lanes at %s, want a third of %d", n, addr, DefaultClusterLanes)
 		}
 		total += len(streams)
 	}
-	if total != DefaultLanes {
-		t.Errorf("%d lanes, want %d", total, DefaultLanes)
+	if total != DefaultClusterLanes {
+		t.Errorf("%d lanes, want %d", total, DefaultClusterLanes)
 	}
 	c := admin(t, cluster.addrs[0])
 	for lane, tag := range p.keys.tags {

@@ -146,10 +146,10 @@ func testReadBadEntries(t *testing.T, on setup) {
 				for k, v := range values {
 					flat = append(flat, k, v)
 				}
-				if err := p.rdb.XAdd(t.Context(), &redis.XAddArgs{Stream: p.keys.handoff(9), Values: flat}).Err(); err != nil {
+				if err := p.rdb.XAdd(t.Context(), &redis.XAddArgs{Stream: p.keys.handoff(7), Values: flat}).Err(); err != nil {
 					t.Fatal(err)
 				}
-				return readAll(t, h, 9)
+				return readAll(t, h, 7)
 			}
 			check := func(b Batch, handOffs int) {
 				t.Helper()
@@ -162,7 +162,7 @@ func testReadBadEntries(t *testing.T, on setup) {
 					fields = append(fields, k)
 				}
 				slices.Sort(fields)
-				if !slices.Equal(fields, c.bad) || bad.Lane != 9 || bad.EntryID != b.Last {
+				if !slices.Equal(fields, c.bad) || bad.Lane != 7 || bad.EntryID != b.Last {
 					t.Errorf("bad %+v, want the fields %v", bad, c.bad)
 				}
 				wantErr(t, bad.Err, c.err)

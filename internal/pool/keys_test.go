@@ -27,7 +27,7 @@ func TestLaneTagsAreSpreadEvenly(t *testing.T) {
 
 // TestLaneTagsStay: the tags of an installation are in its data and must never change.
 func TestLaneTagsStay(t *testing.T) {
-	k := newKeyspace(DefaultLanes)
+	k := newKeyspace(DefaultClusterLanes)
 	if copyTags != [copies]string{"p0bd", "p1b", "p2b"} {
 		t.Errorf("tags of the copies %q", copyTags)
 	}
@@ -59,9 +59,9 @@ func TestHashSlot(t *testing.T) {
 }
 
 func TestKeys(t *testing.T) {
-	k := newKeyspace(DefaultLanes)
+	k := newKeyspace(DefaultClusterLanes)
 	id := "7f" + strings.Repeat("0", packet.IDLen-2)
-	lane := packet.Lane(id, DefaultLanes)
+	lane := packet.Lane(id, DefaultClusterLanes)
 	prefix := fmt.Sprintf("hb:{%s}:", k.tags[lane])
 	want := packetKeys{
 		packet: prefix + "packet:" + id, shares: prefix + "packet:" + id + ":shares", winners: prefix + "packet:" + id + ":winners",

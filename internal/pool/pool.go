@@ -45,8 +45,11 @@ import (
 
 // Defaults of Config.
 const (
-	// DefaultLanes spreads evenly over every power of two of masters up to 64.
-	DefaultLanes = 64
+	// DefaultLanes is the number of lanes of one server. With fewer lanes a call carries more
+	// grabs (docs/performance.md), with more lanes fewer packets wait while one is rebuilt.
+	DefaultLanes = 8
+	// DefaultClusterLanes spreads evenly over every power of two of masters up to 64.
+	DefaultClusterLanes = 64
 	// DefaultTimeout is long for a Redis call (well under a millisecond, plus one fsync)
 	// and short for a user.
 	DefaultTimeout = 500 * time.Millisecond
@@ -70,6 +73,14 @@ const (
 	ModeCluster Mode = "cluster" // the masters of a Redis Cluster
 )
 
+// DefaultLanes returns the number of lanes of a new installation.
+func (m Mode) DefaultLanes() int {
+	if m == ModeCluster {
+		return DefaultClusterLanes
+	}
+	return DefaultLanes
+}
+
 // Config is the configuration of a Pool.
 type Config struct {
 	// Addr is host:port. ModeCluster accepts several nodes separated by commas, from which
@@ -81,7 +92,7 @@ type Config struct {
 	Mode Mode
 	// Access holds credentials and TLS settings.
 	Access Access
-	// Lanes is the number of lanes; 0 means DefaultLanes. It is fixed for an installation:
+	// Lanes is the number of lanes; 0 means Mode.DefaultLanes. It is fixed for an installation:
 	// Open refuses a Redis that was used with another number.
 	Lanes int
 	// AllowVolatile lets Open accept a Redis that may lose acknowledged writes.
@@ -115,7 +126,7 @@ func (c Config) withDefaults() (Config, error) {
 		c.Mode = ModeSingle
 	}
 	if c.Lanes == 0 {
-		c.Lanes = DefaultLanes
+		c.Lanes = c.Mode.DefaultLanes()
 	}
 	if c.Timeout == 0 {
 		c.Timeout = DefaultTimeout

@@ -377,7 +377,7 @@ func testFormat(t *testing.T, on setup) {
 func testOpen(t *testing.T, on setup) {
 	t.Run("OK", func(t *testing.T) {
 		p := on.open(t)
-		if p.Lanes() != DefaultLanes {
+		if p.Lanes() != on.mode.DefaultLanes() {
 			t.Errorf("%d lanes", p.Lanes())
 		}
 		if err := errors.Join(p.Ping(t.Context()), p.Durable(t.Context())); err != nil {

@@ -100,7 +100,7 @@ func (r *rig) giantPayouts(t *testing.T, prefix string, giant, grabs int) (out g
 	for i := range smallPackets { // one share more than is grabbed, so that none closes
 		of := lane
 		if i%2 == 1 {
-			of = (lane + i) % pool.DefaultLanes
+			of = (lane + 1 + i%(pool.DefaultLanes-1)) % pool.DefaultLanes
 		}
 		ids = append(ids, inLane(of, wanted{sender: "sender", shares: grabs/smallPackets + 2, life: time.Hour}))
 	}

@@ -255,7 +255,7 @@ func giantRun(t *testing.T, addr string, length time.Duration, lane, each, crowd
 	near, far, crowded := &crowd{every: watchEvery}, &crowd{every: watchEvery}, &crowd{}
 	for i := range each {
 		near.callers = append(near.callers, f.caller(t, f.add(t, small, lane)))
-		far.callers = append(far.callers, f.caller(t, f.add(t, small, (lane+1+i)%pool.DefaultLanes)))
+		far.callers = append(far.callers, f.caller(t, f.add(t, small, (lane+1+i%(pool.DefaultLanes-1))%pool.DefaultLanes)))
 	}
 	first := len(f.ids)
 	for range side.packets {
