@@ -7,6 +7,10 @@
 //
 //   - engine: grabs in Redis: pool.Grab beside s0.lua, the well-known design of a
 //     red packet in Redis, both on the same server with appendfsync always;
+//   - script: the time of Redis in one call of the grab script, beside S0 and this
+//     project's script before shares were packed;
+//   - lanes: grabs of many packets with more and fewer lanes, each with a Redis of
+//     its own;
 //   - http: the API as it runs, keys checked, beside a handler with the same
 //     settings of the web server that does nothing;
 //   - baselines: pool.Grab beside eight published designs on the same Redis and

@@ -24,8 +24,12 @@ const enginePerSecond = 500_000
 
 // engine is pool.Grab, called as the API calls it.
 func engine(redisAddr string, packets int) subject {
+	return engineWithLanes(redisAddr, packets, pool.DefaultLanes)
+}
+
+func engineWithLanes(redisAddr string, packets, lanes int) subject {
 	return subject{"pool.Grab", func(tb testing.TB, callers int, length time.Duration) attempt {
-		p, err := pool.Open(tb.Context(), pool.Config{Addr: redisAddr, Timeout: patience})
+		p, err := pool.Open(tb.Context(), pool.Config{Addr: redisAddr, Lanes: lanes, Timeout: patience})
 		if err != nil {
 			tb.Fatal(err)
 		}

@@ -22,6 +22,7 @@ func sections() []section {
 	return []section{
 		{"engine", measureEngine},
 		{"script", measureScript},
+		{"lanes", measureLanes},
 		{"http", measureHTTP},
 		{"baselines", measureBaselines},
 		{"profile", measureProfile},
