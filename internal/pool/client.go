@@ -20,7 +20,8 @@ const slotsReload = 2 * time.Second
 // newClient returns the client for all calls except blocking reads.
 func newClient(cfg Config) redis.UniversalClient {
 	opt := options(cfg)
-	opt.PoolSize = max(cfg.Lanes, DefaultClusterLanes) + 16 // for each master: every lane can send while other calls run
+	// For each master: every lane can send while other calls run, and there are as many of these with few lanes.
+	opt.PoolSize = max(cfg.Lanes, DefaultClusterLanes) + 16
 	opt.MinIdleConns = 4
 	if cfg.Mode == ModeCluster {
 		return newClusterClient(opt, retries, cfg)
