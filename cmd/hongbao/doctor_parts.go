@@ -57,8 +57,7 @@ func (d *doctor) checkRedis(ctx context.Context) {
 	case lanes:
 		d.ok("redis lanes", "%d, as stored in Redis.", lanes)
 	default:
-		d.add("redis lanes", verdictWrong, "Set HONGBAO_LANES to the number in use; it is fixed per installation.",
-			"HONGBAO_LANES is %d, but Redis was used with %d: no process starts.", lanes, seen.Lanes)
+		d.add("redis lanes", verdictWrong, lanesAdvice, "HONGBAO_LANES is %d, but Redis was used with %d: no process starts.", lanes, seen.Lanes)
 	}
 	if seen.BacklogErr != nil {
 		d.add("hand-offs", verdictWrong, "Check Redis.", "The waiting hand-offs could not be counted: %v", seen.BacklogErr)
@@ -66,6 +65,9 @@ func (d *doctor) checkRedis(ctx context.Context) {
 	}
 	d.judge(observe.HealthSnapshot{FromRedis: true, Durable: true, Handoffs: seen.Handoffs}, health.Redis)
 }
+
+// lanesAdvice is the next step when Redis was used with another number of lanes.
+const lanesAdvice = "Set HONGBAO_LANES to the number in use; it is fixed per installation."
 
 // otherFormatAdvice is the next step when a build with another data format has written to a store.
 const otherFormatAdvice = "Follow docs/runbook.md#data-format. Until then no process starts."

@@ -136,6 +136,7 @@ func TestPoolStatusChangesNothing(t *testing.T) {
 			}
 		})
 	}
+	r.run(exitFailed, "configured 5, in use 4\nSet HONGBAO_LANES to the number in use", "pool", "status", "--lanes", "5")
 	r.env = r.env[:2]
 	for _, command := range []string{"pool status", "pool rebuild --all"} {
 		r.run(exitUsage, "HONGBAO_REDIS_ADDR (--redis-addr) is required", strings.Fields(command)...)

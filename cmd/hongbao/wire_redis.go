@@ -88,10 +88,13 @@ func (c config) redisContradictions() error {
 	return problems
 }
 
-// redisAdvice returns what to correct when Redis refuses this process, or its certificate is not trusted; "" for other errors.
+// redisAdvice returns what to correct when Redis refuses this process, its certificate is not trusted, or it was used with another
+// number of lanes; "" for other errors.
 func redisAdvice(err error) string {
 	lack, _ := errors.AsType[*pool.RightsError](err)
 	switch {
+	case errors.Is(err, pool.ErrLanes):
+		return lanesAdvice
 	case errors.Is(err, pool.ErrSentinelAuth):
 		return "Correct HONGBAO_REDIS_SENTINEL_PASSWORD: the sentinels have their own password."
 	case errors.Is(err, pool.ErrAuth):

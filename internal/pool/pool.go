@@ -249,9 +249,9 @@ func (p *Pool) start(ctx context.Context) error {
 // checkLanes stores the first number of lanes permanently. With another number a packet id
 // would lead to other keys, and a repeated create to a second packet.
 func (p *Pool) checkLanes(ctx context.Context) error {
-	same, _, err := p.keepFirst(ctx, keyLanes, p.cfg.Lanes)
+	same, found, err := p.keepFirst(ctx, keyLanes, p.cfg.Lanes)
 	if err == nil && !same {
-		return fmt.Errorf("%w: configured %d", ErrLanes, p.cfg.Lanes)
+		return fmt.Errorf("%w: configured %d, in use %d", ErrLanes, p.cfg.Lanes, found)
 	}
 	return err
 }

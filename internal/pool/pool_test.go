@@ -388,6 +388,9 @@ func testOpen(t *testing.T, on setup) {
 		on.open(t)
 		_, err := Open(t.Context(), Config{Mode: on.mode, Addr: on.config().Addr, Lanes: 32, Logger: quiet})
 		wantErr(t, err, ErrLanes)
+		if want := fmt.Sprintf("configured 32, in use %d", on.mode.DefaultLanes()); !strings.Contains(err.Error(), want) {
+			t.Errorf("error %q, want %q in it", err, want)
+		}
 	})
 	t.Run("data format", func(t *testing.T) { testFormat(t, on) })
 	t.Run("ErrUnavailable", func(t *testing.T) {

@@ -50,7 +50,7 @@ func costs(t *testing.T, p *Pool, do func()) (calls map[string]int, usec int) {
 // and listed packets one each. No page writes or runs a script.
 func TestListsCost(t *testing.T) {
 	t.Parallel()
-	p := openAt(t, Config{Addr: stacktest.FreshRedis(t).Addr, Lanes: 64})
+	p := openAt(t, Config{Addr: stacktest.FreshRedis(t).Addr, Lanes: DefaultClusterLanes})
 	lanes := map[int]packet.Packet{}
 	for len(lanes) < p.Lanes() { // u has claims in every lane
 		pk := newPacket(t, 3)
@@ -86,7 +86,7 @@ func TestListsCost(t *testing.T) {
 	mustGrab(t, p, lanes[0].ID, "v")
 	check("after a grab", two, func() { page("v", 51, 1) })
 
-	other := openAt(t, Config{Addr: p.cfg.Addr, Lanes: 64})
+	other := openAt(t, Config{Addr: p.cfg.Addr, Lanes: DefaultClusterLanes})
 	other.epochWatch.stop()
 	read := func(p *Pool) {
 		if _, err := p.ClaimPlaces(t.Context(), "shop", "first", packet.Cursor{}, 51); err != nil {
