@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -112,9 +113,9 @@ func (s *stack) resident(t *testing.T) int64 {
 }
 
 // TestOverloadCrowd makes ten thousand users grab from one packet at the same instant, each on a
-// connection of its own, while five thousand other connections stay open. Exactly the shares are
-// claimed, refused users succeed later, repeated grabs return the same claim, and the API's memory
-// is bounded by the number of connections.
+// connection of its own, while five thousand other connections stay open and Redis stands still
+// until the first users are refused. Exactly the shares are claimed, refused users succeed later,
+// repeated grabs return the same claim, and the API's memory is bounded by the number of connections.
 func TestOverloadCrowd(t *testing.T) {
 	const shares, total = 80, 1_000_000
 	s := running
@@ -143,7 +144,8 @@ func TestOverloadCrowd(t *testing.T) {
 	s.settled(t, id, total, won)
 }
 
-// rush makes the crowd grab at the same instant, twice.
+// rush makes the crowd grab at the same instant, twice. The first grabs reach a Redis that stands
+// still: their answer is 503, and Redis takes their shares when it goes on.
 func (s *stack) rush(t *testing.T, id string) map[string]claim {
 	t.Helper()
 	var mu sync.Mutex
@@ -152,18 +154,26 @@ func (s *stack) rush(t *testing.T, id string) map[string]claim {
 	crowd := s.dialMany(t, crowdSize)
 	head := "POST /v1/packets/" + id + "/grabs HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer " + s.env("HONGBAO_APP_KEY") +
 		"\r\nContent-Type: application/json\r\n"
+	redis := s.pid(t, "REDIS")
+	goOn := sync.OnceFunc(func() { _ = syscall.Kill(redis, syscall.SIGCONT) })
+	defer goOn()
+	if err := syscall.Kill(redis, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
 	for round := range 2 {
 		began := time.Now()
 		each(crowd, func(n int, w *line) {
 			user := fmt.Sprintf("rush%d", n)
 			body := fmt.Sprintf(`{"user_id":%q}`, user)
-			status, c := s.insist(t, w, fmt.Sprintf("%sContent-Length: %d\r\n\r\n%s", head, len(body), body), &mu, &shed)
+			status, unavailable, c := s.insist(t, w, fmt.Sprintf("%sContent-Length: %d\r\n\r\n%s", head, len(body), body), goOn)
 			mu.Lock()
 			defer mu.Unlock()
+			shed += unavailable
 			old, had := won[user]
+			claimed := had || round == 0 && unavailable > 0 // a 503 does not say whether there is a claim
 			switch {
 			case status == http.StatusConflict && !had:
-			case status == http.StatusCreated && round == 0, status == http.StatusOK && had:
+			case status == http.StatusCreated && round == 0, status == http.StatusOK && claimed:
 				c.user = user
 				if had && old != c {
 					t.Errorf("%s got %+v, then %+v", user, old, c)
@@ -175,16 +185,20 @@ func (s *stack) rush(t *testing.T, id string) map[string]claim {
 		})
 		t.Logf("round %d: %d answers after %v, %d with 503", round, len(crowd), time.Since(began), shed)
 	}
+	if shed == 0 {
+		t.Error("no 503 while Redis stood still")
+	}
 	return won
 }
 
-// insist repeats a request until there is a final answer; 503 has to name when to repeat it.
-func (s *stack) insist(t *testing.T, w *line, request string, mu *sync.Mutex, shed *int) (status int, c claim) {
+// insist repeats a request until there is a final answer, and returns how many 503 came before
+// it; a 503 has to name when to repeat it, and calls refused.
+func (s *stack) insist(t *testing.T, w *line, request string, refused func()) (status, unavailable int, c claim) {
 	for deadline := time.Now().Add(answerPatience); ; {
 		status, header, body, err := w.ask(request)
 		if err != nil {
 			t.Errorf("no answer: %v", err)
-			return 0, c
+			return 0, unavailable, c
 		}
 		var got struct {
 			ShareIndex int       `json:"share_index"`
@@ -195,13 +209,12 @@ func (s *stack) insist(t *testing.T, w *line, request string, mu *sync.Mutex, sh
 			t.Errorf("%d %s: %v", status, body, err)
 		}
 		if status != http.StatusServiceUnavailable || time.Now().After(deadline) {
-			return status, claim{index: got.ShareIndex, amount: got.Amount}
+			return status, unavailable, claim{index: got.ShareIndex, amount: got.Amount}
 		}
 		if got.Code != "unavailable" || header.Get("Retry-After") == "" {
 			t.Errorf("%d %s %v", status, body, header)
 		}
-		mu.Lock()
-		*shed++
-		mu.Unlock()
+		unavailable++
+		refused()
 	}
 }
