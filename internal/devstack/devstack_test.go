@@ -146,8 +146,8 @@ func TestSetup(t *testing.T) {
 	if !errors.Is(err, ErrInstallForbidden) {
 		t.Fatalf("error: %v", err)
 	}
-	for _, want := range []string{packageRedis, packageMariaDB, packageMariaDBClient, "gcc", "chromium", packageChineseFont, "apt-get install",
-		"HONGBAO_NO_INSTALL"} {
+	for _, want := range []string{packageRedis, packageMariaDB, packageMariaDBClient, "gcc", Browsers[0], packageChineseFont,
+		"apt-get install", "HONGBAO_NO_INSTALL"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("no %q in: %v", want, err)
 		}
