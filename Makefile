@@ -56,7 +56,8 @@ GOTEST := go test -parallel 4
 # A deadline tells a defect from a slow machine only if it is generous.
 test: export TEST_PATIENCE ?= 5
 
-# worker is tested alone, six tests at a time: next to a browser its servers answer too late for the deadlines of the product.
+# worker is tested alone: next to a browser its servers answer too late for the deadlines of the product. Temporal
+# takes most of the processor time of these tests, and a sixth less with fewer collections.
 # Of the others two are tested at a time, and these begin.
 LONG := ./console/browser ./test/e2e ./cmd/hongbao
 
@@ -67,7 +68,7 @@ RACE := ./api ./internal/pool ./internal/store ./internal/store/report ./console
 # What proves a guarantee: failpoints, the fault table, the rules about money, a crowd, a kill
 # of each process, four restored stores. What repeats it in greater number is in `night`.
 test: setup ## Pass the tests, on real Redis, MariaDB and Temporal
-	$(GOTEST) -parallel 6 -timeout 45m ./worker
+	GOGC=400 $(GOTEST) -parallel 8 -timeout 45m ./worker
 	$(GOTEST) -timeout 45m $(LONG) $$(go list ./... | grep -vxF -f <(go list ./worker $(LONG) $(RACE); echo hongbao/test/bench))
 	$(GOTEST) -race -timeout 30m $(RACE)
 	$(GOTEST) -race -timeout 30m -run '^TestR3_' ./worker

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"hongbao/test/wait"
 )
 
 func TestHealthcheck(t *testing.T) {
@@ -61,7 +63,7 @@ func TestHealthcheck(t *testing.T) {
 			if stderr.Len() > maxHealthBody+300 {
 				t.Errorf("%d bytes of an answer are shown", stderr.Len())
 			}
-			if took := time.Since(begun); took > healthTimeout+5*time.Second {
+			if took := time.Since(begun); took > wait.Scaled(healthTimeout) {
 				t.Errorf("took %v", took)
 			}
 		})
