@@ -17,12 +17,13 @@ type Keys struct {
 	Admin    string `json:"admin"`
 }
 
-// Env holds the addresses and keys of a running stack: the content of dev.env. MySQLDSN, SandboxWebhookSecret and Keys are
-// secret.
+// Env holds the addresses and keys of a running stack: the content of dev.env. ProviderKey, MySQLDSN, SandboxWebhookSecret and
+// Keys are secret.
 type Env struct {
 	URL                  string // public listener of the API
 	StaffURL             string // staff listener of the API
 	ProviderURL          string // sandbox payment provider
+	ProviderKey          string // bearer key of API and worker there
 	TemporalAddress      string // host:port
 	TemporalNamespace    string
 	TemporalUIURL        string
@@ -42,6 +43,7 @@ func (e Env) variables(pids map[string]int) []variable {
 		{"HONGBAO_URL", e.URL},
 		{"HONGBAO_STAFF_URL", e.StaffURL},
 		{"HONGBAO_PROVIDER_URL", e.ProviderURL},
+		{"HONGBAO_PROVIDER_KEY", e.ProviderKey},
 		{"HONGBAO_TEMPORAL_ADDRESS", e.TemporalAddress},
 		{"HONGBAO_TEMPORAL_NAMESPACE", e.TemporalNamespace},
 		{"HONGBAO_TEMPORAL_UI_URL", e.TemporalUIURL},

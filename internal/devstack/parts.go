@@ -21,6 +21,7 @@ func makeEnv(ports Ports, s secrets) Env {
 		URL:                  "http://" + hostPort(ports.API),
 		StaffURL:             "http://" + hostPort(ports.Staff),
 		ProviderURL:          "http://" + hostPort(ports.Provider),
+		ProviderKey:          s.ProviderKey,
 		TemporalAddress:      hostPort(ports.Temporal),
 		TemporalNamespace:    namespace,
 		TemporalUIURL:        "http://" + hostPort(ports.TemporalUI),

@@ -113,7 +113,7 @@ func (s *stack) pid(child string) int {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	if lines := bytes.Count(text, []byte("\n")); lines != 22 {
+	if lines := bytes.Count(text, []byte("\n")); lines != 23 {
 		s.t.Fatalf("dev.env has %d lines:\n%s", lines, text)
 	}
 	_, rest, _ := strings.Cut(string(text), "HONGBAO_PID_"+strings.ToUpper(child)+"='")

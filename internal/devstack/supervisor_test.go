@@ -138,11 +138,11 @@ func testEnvFile(t *testing.T, s *stack) {
 			t.Errorf("%s = %q, want %q", name, env[name], value)
 		}
 	}
-	if !strings.HasPrefix(env["HONGBAO_SANDBOX_WEBHOOK_SECRET"], "whsec_") ||
+	if !strings.HasPrefix(env["HONGBAO_SANDBOX_WEBHOOK_SECRET"], "whsec_") || env["HONGBAO_PROVIDER_KEY"] == "" ||
 		!strings.Contains(env["HONGBAO_MYSQL_DSN"], "/hongbao?parseTime=true") {
-		t.Error("webhook secret or DSN has another form")
+		t.Error("webhook secret, provider key or DSN has another form")
 	}
-	if len(env) != 22 {
+	if len(env) != 23 {
 		t.Errorf("%d variables", len(env))
 	}
 }
