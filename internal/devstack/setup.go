@@ -118,8 +118,8 @@ func haveCCompiler() bool {
 	return false
 }
 
-// Browsers are the browsers that the tests of the console can use. Setup installs the first: it
-// has no window, and needs half the processor time of the second.
+// Browsers are the browsers that the tests of the console can use. Setup installs the first,
+// which has no window and starts fewer processes for a tab.
 var Browsers = []string{"chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"}
 
 // haveBrowser reports whether one of Browsers is on PATH.
