@@ -56,8 +56,8 @@ GOTEST := go test -parallel 4
 # A deadline tells a defect from a slow machine only if it is generous.
 test: export TEST_PATIENCE ?= 5
 
-# worker is tested alone: next to a browser its servers answer too late for the deadlines of the product. Temporal
-# takes most of the processor time of these tests, and a sixth less with fewer collections.
+# worker is tested alone: next to a browser its servers answer too late for the deadlines of the product. Fewer garbage
+# collections, in Temporal and the tests, save an eighth of the processor time.
 # Of the others two are tested at a time, and these begin.
 LONG := ./console/browser ./test/e2e ./cmd/hongbao
 

@@ -24,7 +24,7 @@ import (
 type contract struct {
 	doc   *openapi3.T
 	paths []contractPath
-	// schemas compiles the schemas of doc; it keeps each.
+	// schemas compiles each schema of doc once; it is not safe for concurrent use, so mu is held.
 	schemas *jsonschema.Compiler
 	mu      sync.Mutex
 }
@@ -32,11 +32,14 @@ type contract struct {
 // documentURL is what schemas calls doc.
 const documentURL = "https://hongbao.test/openapi.json"
 
+// pointerEscapes writes a token of a JSON pointer in the fragment of a URL (RFC 6901, sections 3 and 6).
+var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1", "{", "%7B", "}", "%7D")
+
 // matches compares a body with the schema at a place in the document, a JSON pointer.
 func (c *contract) matches(body []byte, place ...string) error {
 	url := documentURL + "#"
 	for _, token := range place {
-		url += "/" + strings.NewReplacer("~", "~0", "/", "~1", "{", "%7B", "}", "%7D").Replace(token)
+		url += "/" + pointerEscapes.Replace(token)
 	}
 	c.mu.Lock()
 	schema, err := c.schemas.Compile(url)

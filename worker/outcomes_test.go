@@ -163,7 +163,7 @@ func TestRefundOfRemainder(t *testing.T) {
 			if rec.RefundedAmount != 1000-won.Amount || rec.Reason != packet.CloseExpired {
 				t.Errorf("refunded %d after %d was claimed (%s)", rec.RefundedAmount, won.Amount, rec.Reason)
 			}
-			if late := rec.ClosedAt.Sub(p.ExpiresAt); late > wait.Scaled(5*time.Second) && !strings.Contains(sender, "~") {
+			if late := rec.ClosedAt.Sub(p.ExpiresAt); late > wait.Bound(5*time.Second) && !strings.Contains(sender, "~") {
 				t.Errorf("closed %v after expiry", late)
 			}
 			r.balanced(t, p)

@@ -197,7 +197,7 @@ func TestProcessStop(t *testing.T) {
 	if p.Stop(200 * time.Millisecond) {
 		t.Error("a child that ignores SIGTERM has ended by itself")
 	}
-	if took := time.Since(began); took < 200*time.Millisecond || took > wait.Scaled(5*time.Second) {
+	if took := time.Since(began); took < 200*time.Millisecond || took > wait.Bound(5*time.Second) {
 		t.Errorf("stopping took %v", took)
 	}
 }

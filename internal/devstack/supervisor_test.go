@@ -45,7 +45,7 @@ func TestRun(t *testing.T) {
 		if err := syscall.Kill(s.pid(childMySQL), syscall.SIGSTOP); err != nil {
 			t.Fatal(err)
 		}
-		if took := s.terminate(syscall.SIGTERM); took > wait.Scaled(12*time.Second) {
+		if took := s.terminate(syscall.SIGTERM); took > wait.Bound(12*time.Second) {
 			t.Errorf("stopping took %v", took)
 		}
 		if strings.Contains(s.output.String(), "was killed") {

@@ -48,7 +48,7 @@ func TestMySQLDown(t *testing.T) {
 		if !errors.Is(err, ErrUnavailable) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if took := time.Since(begun); took > wait.Scaled(5*time.Second) {
+		if took := time.Since(begun); took > wait.Bound(5*time.Second) {
 			t.Errorf("%s took %v", name, took)
 		}
 		secretFree(t, name, err)
@@ -60,7 +60,7 @@ func TestMySQLDown(t *testing.T) {
 	defer server.Resume(t)
 	var err error
 	for begun := time.Now(); err == nil; { // stopping takes effect a moment later
-		if time.Since(begun) > wait.Scaled(20*time.Second) {
+		if time.Since(begun) > wait.Bound(20*time.Second) {
 			t.Fatal("a frozen server answers")
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)

@@ -24,10 +24,12 @@ const (
 // Limit is the usual deadline, multiplied by TEST_PATIENCE.
 func Limit() time.Duration { return Scaled(usual) }
 
-// Scaled returns a deadline multiplied by TEST_PATIENCE: at least 30 s. It panics
-// when the variable is set and not a positive number.
-func Scaled(limit time.Duration) time.Duration {
-	limit = max(limit, least)
+// Scaled returns a deadline of at least 30 s, multiplied by TEST_PATIENCE. It panics as Bound does.
+func Scaled(limit time.Duration) time.Duration { return Bound(max(limit, least)) }
+
+// Bound returns the longest that something may take, multiplied by TEST_PATIENCE. It panics when
+// the variable is set and not a positive number.
+func Bound(limit time.Duration) time.Duration {
 	text := os.Getenv(Factor)
 	if text == "" {
 		return limit

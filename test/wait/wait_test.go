@@ -15,6 +15,9 @@ func TestScaled(t *testing.T) {
 	if got := Scaled(time.Minute); got != 150*time.Second {
 		t.Errorf("a minute becomes %v", got)
 	}
+	if got := Bound(2 * time.Second); got != 5*time.Second {
+		t.Errorf("a bound of 2 s becomes %v", got)
+	}
 }
 
 func TestReached(t *testing.T) {

@@ -160,7 +160,7 @@ func TestStopDoesNotWait(t *testing.T) {
 	wait.Holds(t, 100*time.Millisecond, "held", func() bool { return len(held) == 0 })
 	started := time.Now()
 	st.stop()
-	if took := time.Since(started); took > wait.Scaled(2*time.Second) {
+	if took := time.Since(started); took > wait.Bound(2*time.Second) {
 		t.Errorf("stopping took %v", took)
 	}
 	if r := <-held; r.err == nil {
