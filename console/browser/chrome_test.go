@@ -219,6 +219,17 @@ func (b *tab) has(selector string, wanted ...string) {
 	}
 }
 
+// becomes waits until a part of a polling page has a text. One poll reads the facts before the
+// decisions, so what is decided between them is in the facts of the next poll only.
+func (b *tab) becomes(selector, want string) {
+	b.h.t.Helper()
+	var text string
+	wait.Within(b.h.t, 30*time.Second, func() string { return selector + " with " + want + ":\n" + text }, func() bool {
+		text = b.text(selector)
+		return strings.Contains(text, want)
+	})
+}
+
 // lacks fails if an element exists.
 func (b *tab) lacks(selectors ...string) {
 	b.h.t.Helper()

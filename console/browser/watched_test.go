@@ -74,7 +74,7 @@ func TestWatchedPayout(t *testing.T) {
 		t.Fatalf("%s", status)
 	}
 	b.appears("#retry button")
-	b.has("#status", "failed")
+	b.becomes("#status", "failed")
 	b.has("#preview", payout.OrderNo(bad, 2))
 	b.lacks("#facts[hx-get]")
 	if text := eval[string](b, `document.querySelector("#ask textarea").value`); text != "what do they say" {
@@ -155,8 +155,8 @@ func TestWatchedCancel(t *testing.T) {
 	c.follow(".waits button.primary")
 	wait.Until(h.t, "what waited is gone", func() bool { return eval[bool](b, `!document.querySelector(".waits")`) })
 	b.has("#status", "failed")
-	b.has("#preview", "awaiting approval or in progress")
-	b.has(".timeline", "Approved cancellation by "+h.second.Key.Owner)
+	b.becomes("#preview", "awaiting approval or in progress")
+	b.becomes(".timeline", "Approved cancellation by "+h.second.Key.Owner)
 
 	if status := h.drive(bad); status != payout.StatusCancelled {
 		t.Fatalf("%s", status)
